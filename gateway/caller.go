@@ -26,18 +26,8 @@ const (
 
 type callers struct {
 	current  *auth.Current
-	console  *consoleGrants
+	console  consoleGrants
 	failures *quota.Quota[netip.Addr]
-}
-
-func newCallers(current *auth.Current) *callers {
-	if current == nil {
-		current = auth.Operators("")
-	}
-	return &callers{
-		current: current, console: &consoleGrants{},
-		failures: quota.New[netip.Addr](quota.Options{PerSecond: failuresPerSecond, Burst: failureBurst}),
-	}
 }
 
 // wrongCredentials is the answer to all wrong credentials, regardless of the reason.

@@ -10,12 +10,6 @@ import (
 	"voicegw/store"
 )
 
-// confirmationBody has the token, a secret, because proxies log URLs.
-type confirmationBody struct {
-	Token    string `json:"token"`
-	Approved *bool  `json:"approved"`
-}
-
 type confirmationAnswer struct {
 	Outcome   string `json:"outcome"`
 	SessionID string `json:"session_id"`
@@ -27,13 +21,17 @@ type confirmationAnswer struct {
 
 const maxConfirmationBody = 4 << 10
 
+// confirm gets the token, a secret, in the body, because proxies log URLs.
 func (s operatorAPI) confirm(w http.ResponseWriter, r *http.Request) *problem {
-	token, approved, ok := readConfirmation(http.MaxBytesReader(w, r.Body, maxConfirmationBody))
-	if !ok {
+	var body chatConfirmation
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfirmationBody))
+	d.DisallowUnknownFields()
+	err := d.Decode(&body)
+	if _, more := d.Token(); err != nil || body.Token == "" || body.Approved == nil || !errors.Is(more, io.EOF) {
 		// The error doesn't repeat the body, which may contain a token.
 		return invalid(`The body must be {"token": "cf_…", "approved": true} or false, and nothing else.`)
 	}
-	done, err := s.opts.Sessions.Confirm(r.Context(), token, approved, mine(r.Context()))
+	done, err := s.opts.Sessions.Confirm(r.Context(), body.Token, *body.Approved, mine(r.Context()))
 	if err != nil {
 		return s.confirmationRefused("recording an approval decision failed", err)
 	}
@@ -56,17 +54,6 @@ func (s *Server) confirmationRefused(what string, err error) *problem {
 			"This confirmation has expired. The tool must be called again.")
 	}
 	return s.storeFailed(what, err)
-}
-
-func readConfirmation(body io.Reader) (token string, approved, ok bool) {
-	d := json.NewDecoder(body)
-	d.DisallowUnknownFields()
-	var b confirmationBody
-	if d.Decode(&b) != nil || b.Token == "" || b.Approved == nil {
-		return "", false, false
-	}
-	_, err := d.Token()
-	return b.Token, *b.Approved, errors.Is(err, io.EOF)
 }
 
 func confirmationMoved(http.ResponseWriter, *http.Request) *problem {

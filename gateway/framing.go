@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 )
 
@@ -19,7 +20,7 @@ type framing struct {
 	line  [96]byte
 	have  int // length of line
 	long  bool
-	tail  [8]byte // the last bytes of a line, "HTTP/1.1" at the end of the first
+	tail  [8]byte // the last bytes of the first line, "HTTP/1.1" at its end
 	old   bool    // HTTP/1.0
 	coded bool    // has a Transfer-Encoding
 	sized bool    // has a Content-Length
@@ -81,12 +82,9 @@ func (f *framing) keep(p []byte) {
 	n := copy(f.line[f.have:], p)
 	f.have += n
 	f.long = f.long || n < len(p)
-	p = bytes.TrimSuffix(p, []byte("\r"))
-	if len(p) >= len(f.tail) {
-		copy(f.tail[:], p[len(p)-len(f.tail):])
-	} else {
-		both := append(append(make([]byte, 0, 16), f.tail[:]...), p...)
-		copy(f.tail[:], both[len(p):])
+	if f.at == inStart {
+		both := slices.Concat(f.tail[:], bytes.TrimSuffix(p, []byte("\r")))
+		copy(f.tail[:], both[len(both)-len(f.tail):])
 	}
 }
 

@@ -82,7 +82,7 @@ type Server struct {
 	opts    Options // live has the current Settings
 	live    atomic.Pointer[Settings]
 	routes  routes
-	callers *callers
+	callers callers
 	seldom  *logging.Throttle
 	turns   turns
 	big     bigBodies
@@ -94,7 +94,10 @@ type Server struct {
 // New returns a Server.
 func New(opts Options) *Server {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
-	s := &Server{opts: opts, callers: newCallers(opts.Auth), seldom: logging.NewThrottle(opts.Logger)}
+	s := &Server{opts: opts, seldom: logging.NewThrottle(opts.Logger), callers: callers{
+		current:  cmp.Or(opts.Auth, auth.Operators("")),
+		failures: quota.New[netip.Addr](quota.Options{PerSecond: failuresPerSecond, Burst: failureBurst}),
+	}}
 	s.big.all, s.big.byAddr = make(chan struct{}, maxBigBodies), quota.New[netip.Addr](quota.Options{AtOnce: maxBigOfOne})
 	s.turns = turns{all: quota.New[struct{}](quota.Options{}), byAddr: quota.New[string](quota.Options{}),
 		byUser: quota.New[string](quota.Options{})}
@@ -242,7 +245,6 @@ type Settings struct {
 
 // Reconfigure applies settings to future requests. It must not run concurrently with itself.
 func (s *Server) Reconfigure(to Settings) {
-	to.Turns = to.Turns.withDefaults()
 	s.turns.limit(to.Turns)
 	s.live.Store(&to)
 }

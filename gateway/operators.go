@@ -23,11 +23,6 @@ type Approvals interface {
 
 const maxApprovals = 1000
 
-type approvalsAnswer struct {
-	Approvals []store.Approval `json:"approvals"`
-	Total     int              `json:"total"`
-}
-
 func (s operatorAPI) approvals(w http.ResponseWriter, r *http.Request) *problem {
 	list, err := s.opts.Approvals.Open(r.Context(), time.Now())
 	if err != nil {
@@ -37,7 +32,7 @@ func (s operatorAPI) approvals(w http.ResponseWriter, r *http.Request) *problem 
 	if list == nil {
 		list = []store.Approval{}
 	}
-	return answer(w, http.StatusOK, approvalsAnswer{Approvals: list[:min(total, maxApprovals)], Total: total})
+	return answer(w, http.StatusOK, map[string]any{"approvals": list[:min(total, maxApprovals)], "total": total})
 }
 
 // Blocks manages blocked users. It must be safe for concurrent use.
@@ -84,12 +79,10 @@ type Drain interface {
 
 const maxDrainMS = 24 * 60 * 60 * 1000
 
-type drainBody struct {
-	TimeoutMS int64 `json:"timeout_ms"`
-}
-
 func (s operatorAPI) beginDrain(w http.ResponseWriter, r *http.Request) *problem {
-	var body drainBody
+	var body struct {
+		TimeoutMS int64 `json:"timeout_ms"`
+	}
 	if r.ContentLength != 0 {
 		if no := readBody(w, r, &body, true); no != nil {
 			return no

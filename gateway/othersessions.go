@@ -210,13 +210,11 @@ func (s operatorAPI) showThere(ctx context.Context, id string) (line any, err er
 	return line, err
 }
 
-type switchBody struct {
-	Agent  string `json:"agent"`
-	Reason string `json:"reason"`
-}
-
 func (s operatorAPI) switchAgent(w http.ResponseWriter, r *http.Request) *problem {
-	var body switchBody
+	var body struct {
+		Agent  string `json:"agent"`
+		Reason string `json:"reason"`
+	}
 	if no := readBody(w, r, &body, true); no != nil {
 		return no
 	}

@@ -73,16 +73,11 @@ func (p *problem) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body := map[string]any{"code": p.code, "message": p.message}
-	if openaiPath(r.URL.Path) {
+	if path := r.URL.Path; isRealtime(path) || path == completionsPath || path == modelsPath || strings.HasPrefix(path, modelsPath+"/") {
 		body = openaiError(p)
 	}
 	maps.Copy(body, p.more)
 	answer(w, p.status, map[string]any{"error": body})
-}
-
-// openaiPath reports whether a path belongs to OpenAI's API.
-func openaiPath(path string) bool {
-	return isRealtime(path) || path == completionsPath || path == modelsPath || strings.HasPrefix(path, modelsPath+"/")
 }
 
 func openaiError(p *problem) map[string]any {

@@ -23,14 +23,6 @@ type TurnLimits struct {
 	ExemptLoopback bool
 }
 
-func (l TurnLimits) withDefaults() TurnLimits {
-	l.AtOnce = cmp.Or(l.AtOnce, setting.Turns)
-	l.PerAddress = cmp.Or(l.PerAddress, setting.TurnsPerAddress)
-	l.PerUser = cmp.Or(l.PerUser, setting.TurnsPerUser)
-	l.NewPerSecond = cmp.Or(l.NewPerSecond, setting.NewTurnsPerSecond)
-	return l
-}
-
 type turns struct {
 	all            *quota.Quota[struct{}] // all together, under one key
 	byAddr         *quota.Quota[string]
@@ -39,9 +31,10 @@ type turns struct {
 }
 
 func (t *turns) limit(l TurnLimits) {
-	t.all.Limit(quota.Options{AtOnce: l.AtOnce})
-	t.byAddr.Limit(quota.Options{AtOnce: l.PerAddress, PerSecond: l.NewPerSecond})
-	t.byUser.Limit(quota.Options{AtOnce: l.PerUser, PerSecond: l.NewPerSecond})
+	perSecond := cmp.Or(l.NewPerSecond, setting.NewTurnsPerSecond)
+	t.all.Limit(quota.Options{AtOnce: cmp.Or(l.AtOnce, setting.Turns)})
+	t.byAddr.Limit(quota.Options{AtOnce: cmp.Or(l.PerAddress, setting.TurnsPerAddress), PerSecond: perSecond})
+	t.byUser.Limit(quota.Options{AtOnce: cmp.Or(l.PerUser, setting.TurnsPerUser), PerSecond: perSecond})
 	t.exemptLoopback.Store(l.ExemptLoopback)
 }
 

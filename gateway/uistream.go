@@ -192,16 +192,12 @@ func (u *uiStream) take(m protocol.ServerMessage) {
 }
 
 func (u *uiStream) data(m protocol.ServerMessage) {
-	text, err := protocol.EncodeServer(u.seq, protocol.Clone(m))
+	sent := protocol.Clone(m)
+	text, err := protocol.EncodeServer(u.seq, sent)
 	if err != nil {
 		return // every message encodes: tested in package protocol
 	}
-	name := strings.ReplaceAll(protocol.HeaderOf(m).Type, ".", "_")
-	if name == "" {
-		var typed struct{ Type string }
-		_ = json.Unmarshal(text, &typed) // just encoded
-		name = strings.ReplaceAll(typed.Type, ".", "_")
-	}
+	name := strings.ReplaceAll(protocol.HeaderOf(sent).Type, ".", "_")
 	u.part("data-"+name, map[string]any{"id": name + "_" + strconv.FormatInt(u.seq, 10), "data": json.RawMessage(text)})
 }
 
