@@ -168,7 +168,7 @@ func entryMessages(e conversation.Entry, whole bool) []textmodel.Message {
 			m.Extra = e.Extra
 		}
 		return []textmodel.Message{m}
-	case whole && e.Side == conversation.SideText && allKept(e.Calls):
+	case whole && e.Side == conversation.SideText && !slices.ContainsFunc(e.Calls, incomplete):
 		m := textmodel.Message{Role: textmodel.RoleAssistant, Text: text, Extra: e.Extra}
 		var answers []textmodel.Message
 		for _, c := range e.Calls {
@@ -186,11 +186,4 @@ func entryMessages(e conversation.Entry, whole bool) []textmodel.Message {
 	}
 }
 
-func allKept(calls []conversation.Call) bool {
-	for _, c := range calls {
-		if c.Envelope == nil || c.ID == "" {
-			return false
-		}
-	}
-	return true
-}
+func incomplete(c conversation.Call) bool { return c.Envelope == nil || c.ID == "" }

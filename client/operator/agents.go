@@ -33,9 +33,8 @@ type Agent struct {
 }
 
 // Agents lists the agents.
-func (o *Client) Agents(ctx context.Context) (list Agents, err error) {
-	err = o.Ask(ctx, http.MethodGet, "/v1/agents", &list)
-	return list, err
+func (o *Client) Agents(ctx context.Context) (Agents, error) {
+	return get[Agents](ctx, o, "/v1/agents")
 }
 
 // Table formats the agents for the width of a file.

@@ -21,13 +21,12 @@ type Jobs struct {
 }
 
 // Jobs lists the jobs of a user, or of all users if empty.
-func (o *Client) Jobs(ctx context.Context, user string) (list Jobs, err error) {
+func (o *Client) Jobs(ctx context.Context, user string) (Jobs, error) {
 	path := "/v1/jobs"
 	if user != "" {
 		path += "?user=" + url.QueryEscape(user)
 	}
-	err = o.Ask(ctx, http.MethodGet, path, &list)
-	return list, err
+	return get[Jobs](ctx, o, path)
 }
 
 // CancelJob cancels a running job.
@@ -75,9 +74,8 @@ type Approvals struct {
 }
 
 // Approvals lists the approved actions with an unknown outcome.
-func (o *Client) Approvals(ctx context.Context) (list Approvals, err error) {
-	err = o.Ask(ctx, http.MethodGet, "/v1/approvals", &list)
-	return list, err
+func (o *Client) Approvals(ctx context.Context) (Approvals, error) {
+	return get[Approvals](ctx, o, "/v1/approvals")
 }
 
 // Table formats the actions for the width of a file.
@@ -112,9 +110,8 @@ type Blocks struct {
 }
 
 // Blocks lists the blocked users.
-func (o *Client) Blocks(ctx context.Context) (list Blocks, err error) {
-	err = o.Ask(ctx, http.MethodGet, "/v1/blocks", &list)
-	return list, err
+func (o *Client) Blocks(ctx context.Context) (Blocks, error) {
+	return get[Blocks](ctx, o, "/v1/blocks")
 }
 
 // Table formats the users for the width of a file.

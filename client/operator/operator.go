@@ -106,6 +106,11 @@ func (o *Client) Ask(ctx context.Context, method, path string, out any) error {
 	return o.exchange(ctx, request{method: method, path: path}, out, nil)
 }
 
+func get[T any](ctx context.Context, o *Client, path string) (answer T, err error) {
+	err = o.Ask(ctx, http.MethodGet, path, &answer)
+	return answer, err
+}
+
 // exchange is Ask for any request. headers, if set, gets the response's headers.
 func (o *Client) exchange(ctx context.Context, q request, out any, headers func(http.Header)) error {
 	status, got, answer, err := o.fetch(ctx, q)
@@ -238,7 +243,6 @@ func (o *Client) Drain(ctx context.Context, timeout time.Duration) (p protocol.D
 }
 
 // DrainProgress returns the drain's progress.
-func (o *Client) DrainProgress(ctx context.Context) (p protocol.DrainProgress, err error) {
-	err = o.Ask(ctx, http.MethodGet, "/v1/drain", &p)
-	return p, err
+func (o *Client) DrainProgress(ctx context.Context) (protocol.DrainProgress, error) {
+	return get[protocol.DrainProgress](ctx, o, "/v1/drain")
 }

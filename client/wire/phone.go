@@ -334,7 +334,9 @@ func (s *phoneState) hear(now time.Time, m *phone.Message, to *inbox) error {
 	case phone.EventClear:
 		s.until = now
 		for i := range s.marks {
-			s.marks[i].at = earlier(s.marks[i].at, now)
+			if s.marks[i].at.After(now) {
+				s.marks[i].at = now
+			}
 		}
 		if s.open {
 			s.open = false
@@ -398,13 +400,6 @@ func (s *phoneState) closed(err error, to *inbox) {
 // endedByModel is the reason of session.ended for a session whose model hung up. On a phone the gateway has ended or
 // transferred the call over the REST API.
 const endedByModel = "tool_ended"
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
 
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
