@@ -94,12 +94,6 @@ type AuthLimits struct {
 // Enabled reports whether credentials are required.
 func (a Auth) Enabled() bool { return len(a.Keys)+len(a.JWT) > 0 }
 
-func newIssuer() *AuthIssuer {
-	return &AuthIssuer{
-		Claims: AuthClaims{User: "sub", Scopes: "scope"}, Scopes: []string{"voice", "chat"}, Leeway: 30 * time.Second,
-	}
-}
-
 // Prefixes of the settings of API keys and issuers.
 const (
 	authKeysPrefix = "auth.keys."

@@ -11,12 +11,6 @@ import (
 	"voicegw/internal/user"
 )
 
-func (v validator) validateCalendar() {
-	v.calendarBackend()
-	v.calendarDetails()
-	v.calendarFolders()
-}
-
 func (v validator) calendarBackend() {
 	c := v.config.Calendar
 	auto := c.Backend == CalendarAuto

@@ -72,10 +72,6 @@ const (
 	CheckModel    = "model"
 )
 
-func newCheck() *Check {
-	return &Check{Outcome: string(checks.Cut), OnFailure: onFailPass, Timeout: 3 * time.Second}
-}
-
 // Names returns the names of the checks to make, in their order.
 func (c Checks) Names() []string {
 	if len(c.Order) > 0 {

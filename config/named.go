@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/internal/checks"
 	"voicegw/internal/webhook"
 )
 
@@ -26,10 +27,17 @@ var namedSections = []named{
 	{providersPrefix, "provider", "wire", (*loader).introduceProvider, (*Config).providerFields},
 	sectionOf(authKeysPrefix, "key", "sha256", func(c *Config) map[string]*AuthKey { return c.Auth.Keys },
 		func() *AuthKey { return &AuthKey{} }),
-	sectionOf(authJWTPrefix, "issuer", "issuer", func(c *Config) map[string]*AuthIssuer { return c.Auth.JWT }, newIssuer),
+	sectionOf(authJWTPrefix, "issuer", "issuer", func(c *Config) map[string]*AuthIssuer { return c.Auth.JWT },
+		func() *AuthIssuer {
+			return &AuthIssuer{Claims: AuthClaims{User: "sub", Scopes: "scope"}, Scopes: []string{"voice", "chat"},
+				Leeway: 30 * time.Second}
+		}),
 	sectionOf(webhooksPrefix, "webhook", "url", func(c *Config) map[string]*Webhook { return c.Webhooks },
 		func() *Webhook { return &Webhook{Events: webhook.Types(), Timeout: 10 * time.Second} }),
-	sectionOf(checksPrefix, "check", "kind", func(c *Config) map[string]*Check { return c.Checks.Rules }, newCheck),
+	sectionOf(checksPrefix, "check", "kind", func(c *Config) map[string]*Check { return c.Checks.Rules },
+		func() *Check {
+			return &Check{Outcome: string(checks.Cut), OnFailure: onFailPass, Timeout: 3 * time.Second}
+		}),
 	sectionOf(mcpServersPrefix, "MCP server", "url", func(c *Config) map[string]*MCPServer { return c.MCP.Servers },
 		func() *MCPServer { return &MCPServer{} }),
 }

@@ -250,8 +250,12 @@ func (v validator) validateProviders() {
 	switch {
 	case v.refusedBelow(strings.TrimSuffix(providersPrefix, ".")): // the configured providers are unknown
 	case len(services) == 0 && c.Sim.Use == useNever:
+		var variables []string
+		for _, w := range c.wires {
+			variables = append(variables, w.KeyVariables[:min(1, len(w.KeyVariables))]...)
+		}
 		v.wrong("sim.use", "is never, and no provider is configured; set %s, or providers.<name>.base_url",
-			strings.Join(c.keyVariables(), " or "))
+			strings.Join(variables, " or "))
 	case c.WireOf(c.Provider) == nil || len(services) > 0 && services[0].Name == c.Provider:
 	case c.Sim.Use == UseAlways || !slices.ContainsFunc(services, func(s Service) bool { return !s.Simulated }):
 		v.wrong("provider", "is %s, and the simulator does not speak its wire, %s; set %s, or choose another provider", c.Provider,
@@ -274,14 +278,6 @@ func (c *Config) HowToReach(provider string) string {
 		return w.KeyVariables[0]
 	}
 	return providersPrefix + provider + ".api_key"
-}
-
-func (c *Config) keyVariables() []string {
-	var names []string
-	for _, w := range c.wires {
-		names = append(names, w.KeyVariables[:min(1, len(w.KeyVariables))]...)
-	}
-	return names
 }
 
 // Wires returns one row per wire; docs/providers.md describes how to add one. The first is that of the default

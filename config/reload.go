@@ -101,17 +101,13 @@ func TakeOver(now, read *Config) (Takeover, error) {
 		}
 	}
 	t.Changed, t.Restart = slices.Compact(t.Changed), slices.Compact(t.Restart)
-	return t, append(opened(now, &next), t.broken(all)...).Err()
-}
-
-func (t *Takeover) broken(all []field) Problems {
-	problems := t.Next.check(all)
-	for i := range problems {
+	broken := next.check(all)
+	for i := range broken {
 		if len(t.Restart) > 0 {
-			problems[i].Message += " A reload leaves these settings as they were at the start: " + strings.Join(t.Restart, ", ") + "."
+			broken[i].Message += " A reload leaves these settings as they were at the start: " + strings.Join(t.Restart, ", ") + "."
 		}
 	}
-	return problems
+	return t, append(opened(now, &next), broken...).Err()
 }
 
 // opened returns a problem if clients would no longer need credentials: only a restart may do that.
@@ -160,7 +156,10 @@ func (c *Config) fields() []field {
 	for _, in := range namedSections {
 		all = append(all, in.fields(c)...)
 	}
-	return append(all, c.toolFields()...)
+	for _, id := range slices.Sorted(maps.Keys(c.Tools)) {
+		all = append(all, c.Tools[id].fields(id)...)
+	}
+	return all
 }
 
 func byKey(all []field) map[string]field {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -130,14 +129,6 @@ func isEmpty(v reflect.Value) bool {
 		return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
 	}
 	return false
-}
-
-func (c *Config) toolFields() []field {
-	var all []field
-	for _, id := range slices.Sorted(maps.Keys(c.Tools)) {
-		all = append(all, c.Tools[id].fields(id)...)
-	}
-	return all
 }
 
 // The types of a tool's own settings, for [ToolSetting.Type].

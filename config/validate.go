@@ -25,7 +25,9 @@ type validator struct{ *loader }
 func (v validator) validate() {
 	v.validateListen()
 	v.validateProviders()
-	v.validateCalendar()
+	v.calendarBackend()
+	v.calendarDetails()
+	v.calendarFolders()
 	v.validateImage()
 	v.validateChat()
 	v.validateStore()
