@@ -61,18 +61,12 @@ func (p *peers) forGateway() gateway.Peers {
 }
 
 func (p *peers) open(s *server) {
-	if p == nil {
-		return
-	}
 	p.serve(gateway.Listen(p.listener, s.loops), s.logger, "stopped serving other gateways")
 	s.logger.Info("serving other gateways", "addr", p.listener.Addr().String(), "url", s.cfg.Cluster.URL)
 }
 
 // check logs wrong addresses and secrets of the cluster. The gateway serves anyway: the others may not have started.
 func (p *peers) check(ctx context.Context, s *server) {
-	if p == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	others, err := s.caps.store.Nodes().List(ctx)
@@ -87,10 +81,3 @@ func (p *peers) check(ctx context.Context, s *server) {
 }
 
 const checkTime = 30 * time.Second
-
-func (p *peers) close() error {
-	if p == nil {
-		return nil
-	}
-	return p.sideServer.close()
-}

@@ -32,6 +32,14 @@ const (
 	leaveTime = 2 * time.Second
 	// answerTime limits the delivery of the last bytes of HTTP responses.
 	answerTime = time.Second
+
+	auditTime   = 5 * time.Second
+	usageTime   = 5 * time.Second
+	jobsTime    = 3 * time.Second
+	phoneTime   = 3 * time.Second // the carriers' answers
+	webhookTime = 3 * time.Second
+	toolTime    = 2 * time.Second
+	tracesTime  = 2 * time.Second
 )
 
 // leave ends everything: the sessions within the configured time, then served, then the rest. The error names the
@@ -110,33 +118,31 @@ type part struct {
 }
 
 func (s *server) parts() []part {
-	parts := []part{
+	return []part{
 		{"an operator's drain", s.drained.end},
 		{"the metrics", s.scrapes.close},
-		{"the other gateways", s.peers.close},
+		{"the other gateways", when(s.peers != nil, func() error { return s.peers.close() })},
 		{"the jobs", within(jobsTime, s.jobs.Close)},
 		{"the simulator", s.sim.close},
 		{"the usage", s.closeUsage},
-		{"the phone calls", within(phoneTime, s.closePhone)},
+		{"the phone calls", when(s.phone != nil, within(phoneTime, s.phone.Close))},
 		{"the webhooks", within(webhookTime, s.webhooks.Close)},
 		{"the authentication", s.closeAuth},
 		{"the watch for overload", func() error { s.overload.Close(); return nil }},
 		{"the audit", func() error { return closeAudit(s.audit) }},
 		{"the traces", within(tracesTime, s.traces.Close)},
+		{"the tools", when(s.tools != nil, func() error { return waitForTools(s.tools) })},
+		{"the sessions' records", when(s.elsewhere != nil, func() error { s.elsewhere.Close(); return nil })},
+		{"the node", when(s.node != nil, func() error { s.node.Leave(); return nil })},
+		{"the store and what else the tools use", when(s.caps != nil, s.caps.close)},
 	}
-	if s.tools != nil {
-		parts = append(parts, part{"the tools", func() error { return waitForTools(s.tools) }})
+}
+
+func when(exists bool, end func() error) func() error {
+	if exists {
+		return end
 	}
-	if s.elsewhere != nil {
-		parts = append(parts, part{"the sessions' records", func() error { s.elsewhere.Close(); return nil }})
-	}
-	if s.node != nil {
-		parts = append(parts, part{"the node", func() error { s.node.Leave(); return nil }})
-	}
-	if s.caps != nil {
-		parts = append(parts, part{"the store and what else the tools use", s.caps.close})
-	}
-	return parts
+	return func() error { return nil }
 }
 
 // close ends the parts in first, and then everything that open has made.
@@ -183,8 +189,6 @@ func within(limit time.Duration, end func(context.Context) error) func() error {
 		return end(ctx)
 	}
 }
-
-const toolTime = 2 * time.Second
 
 func waitForTools(tools *registry.Registry) error {
 	if within(toolTime, tools.Wait)() == nil {

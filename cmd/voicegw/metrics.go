@@ -34,7 +34,7 @@ func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 	h := s.metrics.Handler(metrics.Sources{
 		Version: versionOf(), Ready: s.takesSessions, Sessions: s.sessions.Census,
 		Traces: s.traces.Stats, Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats, Loops: s.loops.Load,
-		Certificates: s.certificateEnds, Webhooks: s.webhooks.Stats, MCP: s.caps.mcp.Status, Phone: s.phone.Stats,
+		Certificates: s.certs.Expiry, Webhooks: s.webhooks.Stats, MCP: s.caps.mcp.Status, Phone: s.phone.Stats,
 		Overload: s.overload.State, DayBudget: func() float64 { return math.Float64frombits(s.dayBudget.Load()) },
 		Usage: s.usage.Figures, Checks: s.checks.Counts,
 	})
@@ -67,13 +67,6 @@ func (s *server) namedHosts(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-func (s *server) certificateEnds() map[string]time.Time {
-	if s.certs == nil {
-		return nil
-	}
-	return s.certs.Expiry()
 }
 
 func (s *server) takesSessions() bool {

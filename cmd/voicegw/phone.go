@@ -17,9 +17,6 @@ import (
 	"voicegw/store"
 )
 
-// phoneTime bounds the wait for carriers at the end.
-const phoneTime = 3 * time.Second
-
 // openPhone makes the server of phone calls, if they are configured.
 func (s *server) openPhone() error {
 	if !s.cfg.Phone.Enabled() {
@@ -58,13 +55,6 @@ func (s *server) others() func() bool {
 		asked = time.Now()
 		return are
 	}
-}
-
-func (s *server) closePhone(ctx context.Context) error {
-	if s.phone == nil {
-		return nil
-	}
-	return s.phone.Close(ctx)
 }
 
 func phoneSettings(cfg *config.Config) (phone.Settings, error) {

@@ -90,13 +90,11 @@ func acceptedRecord(d *store.Damage) audit.Record {
 	return audit.Record{Event: audit.EventDamage, Time: time.Now(), OK: true, Why: d.Verdict.String() + "; " + doubt}
 }
 
-const auditFlush = 5 * time.Second
-
 func closeAudit(log *audit.Log) error {
 	if log == nil {
 		return nil
 	}
-	if err := within(auditFlush, log.Close)(); err != nil {
+	if err := within(auditTime, log.Close)(); err != nil {
 		return errors.Join(errors.New("the audit log is incomplete"), err)
 	}
 	return nil

@@ -337,8 +337,10 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	if s.certs != nil {
 		serving.Go(func() { s.certs.Run(watching) })
 	}
-	s.peers.open(s)
-	serving.Go(func() { s.peers.check(watching, s) })
+	if s.peers != nil {
+		s.peers.open(s)
+		serving.Go(func() { s.peers.check(watching, s) })
+	}
 	services := s.cfg.Services()
 	warnOfLag(s.logger, s.checks, s.sessions.Providers(), s.models.transports)
 	warnOfEnds(s.logger, modelsInUse(s.cfg, s.sessions.Providers(), s.sim), time.Now())

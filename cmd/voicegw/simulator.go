@@ -17,11 +17,9 @@ import (
 // simKey is a key for the built-in simulator, which accepts any.
 const simKey = "simulator"
 
-// simulator is the built-in simulator; nil if it isn't needed.
+// simulator is the built-in simulator, which replaces all providers; nil if it isn't needed.
 type simulator struct {
-	// Fixed after simulatorFor.
-	local     *sim.Local
-	simulated map[string]bool // the providers that it replaces
+	local *sim.Local // fixed
 }
 
 func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*simulator, error) {
@@ -37,11 +35,7 @@ func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
-	s := &simulator{local: local, simulated: map[string]bool{}}
-	for _, service := range cfg.Services() {
-		s.simulated[service.Name] = service.Simulated
-	}
-	return s, nil
+	return &simulator{local}, nil
 }
 
 // errSimFiles is wrapped by errors about a scenario or a fault script.
@@ -91,7 +85,7 @@ func (s *simulator) forGateway() gateway.Simulator {
 	return s
 }
 
-func (s *simulator) Simulates(provider string) bool { return s.simulated[provider] }
+func (s *simulator) Simulates(string) bool { return true }
 
 func (s *simulator) Faults() []gateway.Fault {
 	var list []gateway.Fault

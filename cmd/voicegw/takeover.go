@@ -99,8 +99,11 @@ func (s *server) gatewaySettings(cfg *config.Config) gateway.Settings {
 	if err != nil {
 		s.logger.Error("hosts and origins", "error", err) // cannot happen: Load has checked them
 	}
+	l := cfg.Limits
 	return gateway.Settings{
-		Hosts: hosts, Origins: origins, GuardCompletions: cfg.APIKey.IsSet(), Prices: s.prices.Load().Version, Turns: turnLimits(cfg),
+		Hosts: hosts, Origins: origins, GuardCompletions: cfg.APIKey.IsSet(), Prices: s.prices.Load().Version,
+		Turns: gateway.TurnLimits{AtOnce: l.Turns, PerAddress: l.TurnsPerAddress, PerUser: l.TurnsPerUser,
+			NewPerSecond: l.NewTurnsPerSecond, ExemptLoopback: l.ExemptLoopback},
 	}
 }
 

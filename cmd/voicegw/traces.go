@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"voicegw/chat"
 	"voicegw/config"
@@ -13,8 +12,6 @@ import (
 	"voicegw/internal/traces"
 	"voicegw/session"
 )
-
-const tracesTime = 2 * time.Second
 
 func (p Process) environment() traces.Environment {
 	return func(name string) string { return variable(p.Environ, name) }

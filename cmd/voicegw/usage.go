@@ -60,8 +60,6 @@ func (s *server) principal(id string) auth.Principal {
 	return p
 }
 
-const usageTime = 5 * time.Second
-
 func (s *server) closeUsage() error {
 	if s.usage == nil {
 		return nil

@@ -3,7 +3,6 @@ package main
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"voicegw/config"
 	"voicegw/internal/jobs"
@@ -11,8 +10,6 @@ import (
 	"voicegw/session"
 	"voicegw/store"
 )
-
-const webhookTime = 3 * time.Second
 
 func endpoints(cfg *config.Config) []webhook.Endpoint {
 	var all []webhook.Endpoint
@@ -46,8 +43,6 @@ func (s *server) sendSession(l session.Lifecycle) {
 	}
 	s.webhooks.Tell(e)
 }
-
-const jobsTime = 3 * time.Second
 
 // openJobs starts the background jobs, including those that ended processes have left.
 func (s *server) openJobs() {

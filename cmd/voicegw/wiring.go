@@ -185,14 +185,6 @@ func (s *server) sessionOptions(executor *execute.Executor, speaker session.Spee
 	}
 }
 
-func turnLimits(cfg *config.Config) gateway.TurnLimits {
-	l := cfg.Limits
-	return gateway.TurnLimits{
-		AtOnce: l.Turns, PerAddress: l.TurnsPerAddress, PerUser: l.TurnsPerUser,
-		NewPerSecond: l.NewTurnsPerSecond, ExemptLoopback: l.ExemptLoopback,
-	}
-}
-
 func connectionLimits(cfg *config.Config) gateway.ConnectionLimits {
 	l := cfg.Limits
 	return gateway.ConnectionLimits{

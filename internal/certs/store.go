@@ -145,8 +145,11 @@ func (f *files) ends() map[string]time.Time {
 	return all
 }
 
-// Expiry returns the earliest expiry for each host. Hosts without a certificate are left out.
+// Expiry returns the earliest expiry for each host. Hosts without a certificate are left out. s may be nil.
 func (s *Store) Expiry() map[string]time.Time {
+	if s == nil {
+		return nil
+	}
 	all := s.files.Load().ends()
 	for host, o := range s.orders {
 		if end := o.expires(); !end.IsZero() {
