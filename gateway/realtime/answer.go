@@ -215,7 +215,7 @@ func (s *State) finish(status string, details ...any) {
 	for _, v := range r.open {
 		s.closeMessage(r, v, itemStatus)
 	}
-	s.endToolItems(r)
+	toolSide{s}.endToolItems(r)
 	r.Usage, a.owed, a.response = a.owed, openaiwire.Usage{}, nil
 	s.tell("response.done", r.Response)
 	if len(s.tools.open) == 0 {
@@ -438,7 +438,7 @@ func (s *State) callsKnown(now time.Time, r *response) {
 	for len(r.begun) > 0 && (late || r.begun[0].call != nil) {
 		first := r.begun[0]
 		if r.begun = r.begun[1:]; first.call != nil {
-			s.showClientCall(r, first.call)
+			toolSide{s}.showClientCall(r, first.call)
 		}
 	}
 	switch {
@@ -539,15 +539,15 @@ func (s *State) Take(now time.Time, m protocol.ServerMessage) {
 	case *protocol.Error:
 		s.failed(m)
 	case *protocol.ToolCall:
-		s.call(now, m)
+		toolSide{s}.call(now, m)
 	case *protocol.ToolStarted:
-		s.showCall(now, turn, m)
+		toolSide{s}.showCall(now, turn, m)
 	case *protocol.ToolEnded:
-		s.callEnded(now, m)
+		toolSide{s}.callEnded(now, m)
 	case *protocol.InspectCall:
-		s.inspected(m)
+		toolSide{s}.inspected(m)
 	case *protocol.ConfirmationRequest:
-		s.confirm(now, m)
+		toolSide{s}.confirm(now, m)
 	case *protocol.ConfirmationEnded:
 		maps.DeleteFunc(s.tools.asked, func(_, token string) bool { return token == m.Token })
 	}

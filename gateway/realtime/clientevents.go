@@ -11,13 +11,16 @@ import (
 	"voicegw/protocol"
 )
 
+// clientSide handles the events of the client.
+type clientSide struct{ *State }
+
 // Event takes an event of the client other than its audio, see [openaiwire.ParseEvent]. failure is the error of parsing.
 func (s *State) Event(now time.Time, e openaiwire.ClientEvent, failure *openaiwire.Error) {
 	if s.closed {
 		return
 	}
 	if failure == nil {
-		failure = s.dispatch(now, &e)
+		failure = clientSide{s}.dispatch(now, &e)
 	}
 	if failure != nil {
 		s.emit(failure.Failure(e.ID))
@@ -25,7 +28,7 @@ func (s *State) Event(now time.Time, e openaiwire.ClientEvent, failure *openaiwi
 	s.answerTurn(now)
 }
 
-func (s *State) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
+func (s clientSide) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
 	switch e.Type {
 	case openaiwire.SessionUpdate:
 		return s.update(now, e)
@@ -64,10 +67,10 @@ func (s *State) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwire.E
 }
 
 // update takes session.update, as a whole or not at all.
-func (s *State) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
+func (s clientSide) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
 	changed, err := s.sess.Update(e.Session)
 	if err == nil {
-		err = s.checkTools(changed.Tools, "session")
+		err = toolSide{s.State}.checkTools(changed.Tools, "session")
 	}
 	if err != nil {
 		return err
@@ -83,7 +86,7 @@ func (s *State) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Err
 	s.sess = changed
 	s.in.configure(before, changed)
 	s.tell("session.updated", changed)
-	s.showTools(before)
+	toolSide{s.State}.showTools(before)
 	s.prepares(now)
 	switch next := s.changed.Add(changeTime); {
 	case !s.begun:
@@ -103,7 +106,7 @@ func fixedFormat(path string) *openaiwire.Error {
 
 const maxText = protocol.MaxTextChars
 
-func (s *State) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
+func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
 	it := e.Item
 	if it.ID == "" {
 		it.ID = s.ids.New("item")
@@ -142,13 +145,13 @@ func (s *State) createItem(now time.Time, e *openaiwire.ClientEvent) *openaiwire
 			}
 		}
 	case openaiwire.MCPResponse:
-		if err := s.approve(it); err != nil {
+		if err := (toolSide{s.State}).approve(it); err != nil {
 			return err
 		}
 	case openaiwire.FunctionOutput:
-		s.output(it)
+		toolSide{s.State}.output(it)
 	case openaiwire.FunctionCall:
-		s.earlierCall(it)
+		toolSide{s.State}.earlierCall(it)
 	default:
 		return openaiwire.BadValue("item.type", it.Type, openaiwire.Message, openaiwire.FunctionCall, openaiwire.FunctionOutput,
 			openaiwire.MCPResponse)
@@ -175,7 +178,7 @@ func imageOf(url, path string) (*protocol.InputImage, *openaiwire.Error) {
 	return image, nil
 }
 
-func (s *State) addItem(it *openaiwire.Item, previous *string) {
+func (s clientSide) addItem(it *openaiwire.Item, previous *string) {
 	s.mirror.insert(it, previous)
 	before := s.mirror.Before(it.ID)
 	s.tell("conversation.item.added", before, it)
@@ -183,7 +186,7 @@ func (s *State) addItem(it *openaiwire.Item, previous *string) {
 }
 
 // learn gives the session an item of the client: with the Start, at once, or, for the user's words, with the next response.
-func (s *State) learn(it *openaiwire.Item, pcm []byte) {
+func (s clientSide) learn(it *openaiwire.Item, pcm []byte) {
 	words := it.Words()
 	switch {
 	case len(pcm) > 0:
@@ -207,7 +210,7 @@ func (s *State) learn(it *openaiwire.Item, pcm []byte) {
 const maxTexts = 50
 
 // flushTexts gives the session the user's texts that no response has answered.
-func (s *State) flushTexts() {
+func (s clientSide) flushTexts() {
 	s.start()
 	texts := s.in.texts
 	s.in.texts = nil
@@ -216,7 +219,7 @@ func (s *State) flushTexts() {
 	}
 }
 
-func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *openaiwire.Error {
+func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) *openaiwire.Error {
 	if r := s.answer.response; r != nil {
 		if r.absorbs || s.tools.approvals > 0 { // the approved call opens its own turn
 			r.absorbs = false
@@ -235,7 +238,7 @@ func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *ope
 	if len(s.tools.outputs) > 0 {
 		s.flushTexts()
 	}
-	if turn := s.giveOutputs(); turn != 0 {
+	if turn := (toolSide{s.State}).giveOutputs(); turn != 0 {
 		r.turn, r.continues = turn, true
 		s.answer.muted = 0
 		r.alive(now)
@@ -249,10 +252,10 @@ func (s *State) createResponse(now time.Time, q *openaiwire.ResponseParams) *ope
 	return nil
 }
 
-func (s *State) refuses(q *openaiwire.ResponseParams) *openaiwire.Error {
+func (s clientSide) refuses(q *openaiwire.ResponseParams) *openaiwire.Error {
 	err := s.sess.Permit(q)
 	if err == nil {
-		err = s.checkTools(q.Tools, "response")
+		err = toolSide{s.State}.checkTools(q.Tools, "response")
 	}
 	switch {
 	case err != nil:
@@ -269,7 +272,7 @@ func (s *State) refuses(q *openaiwire.ResponseParams) *openaiwire.Error {
 }
 
 // askFor asks for the answer of a response that has begun, to the user's newest turn or texts.
-func (s *State) askFor(instructions string) {
+func (s clientSide) askFor(instructions string) {
 	early := s.tools.early
 	s.tools.early = false
 	switch {
@@ -292,13 +295,13 @@ func (s *State) askFor(instructions string) {
 	}
 }
 
-func (s *State) ask(m protocol.ClientMessage) {
+func (s clientSide) ask(m protocol.ClientMessage) {
 	s.answer.asked++
 	s.put(m)
 }
 
 // allTexts joins the user's texts. If the result is too long, it returns the newest, and the others become items.
-func (s *State) allTexts() string {
+func (s clientSide) allTexts() string {
 	texts := s.in.texts
 	last := texts[len(texts)-1]
 	var parts []string
@@ -315,7 +318,7 @@ func (s *State) allTexts() string {
 	return all
 }
 
-func (s *State) cancelResponse(e *openaiwire.ClientEvent) *openaiwire.Error {
+func (s clientSide) cancelResponse(e *openaiwire.ClientEvent) *openaiwire.Error {
 	r := s.answer.response
 	if r == nil || e.ResponseID != "" && e.ResponseID != r.ID {
 		return openaiwire.NotActive()
@@ -326,7 +329,7 @@ func (s *State) cancelResponse(e *openaiwire.ClientEvent) *openaiwire.Error {
 }
 
 // cancelled ends the active response at once and drops the rest of the session's answer.
-func (s *State) cancelled(reason string) {
+func (s clientSide) cancelled(reason string) {
 	a := &s.answer
 	r := a.response
 	if r == nil {

@@ -135,7 +135,7 @@ func (s *State) detected(now time.Time, t *openaiwire.TurnDetection, startMS int
 	}
 	if r := s.answer.response; r != nil || now.Before(s.answer.playEnd) {
 		s.put(&protocol.Interrupt{})
-		s.cancelled("turn_detected")
+		clientSide{s}.cancelled("turn_detected")
 	}
 }
 
@@ -176,7 +176,7 @@ const leastTurn = 250 * time.Millisecond
 // press sends the kept audio of the turn to the session, without ending the turn.
 func (s *State) press() {
 	in := &s.in
-	s.flushTexts()
+	clientSide{s}.flushTexts()
 	if in.manual && !in.pressed {
 		in.pressed = true
 		s.put(&protocol.InputActivity{Active: true})
@@ -195,7 +195,7 @@ func (s *State) sayTurn() {
 		s.await(u)
 	}
 	in.answer, in.items = false, nil
-	s.flushTexts()
+	clientSide{s}.flushTexts()
 	if !in.pressed || len(in.turn) > 0 {
 		s.press()
 	}
@@ -265,7 +265,7 @@ func (s *State) idle(now time.Time) {
 	s.tell("input_audio_buffer.timeout_triggered", u.startMS, u.stopMS, u.id)
 	s.commit(u)
 	s.create(now, 0, &openaiwire.ResponseParams{})
-	s.ask(&protocol.Respond{})
+	clientSide{s}.ask(&protocol.Respond{})
 }
 
 func (s *State) clear() {
@@ -291,8 +291,8 @@ func (s *State) speechStarted(now time.Time, m *protocol.SpeechStarted) {
 		u.item == nil && u.began && (!u.stopped || m.AudioMS < u.stopMS)) {
 		return
 	}
-	s.giveOutputs()
-	s.flushTexts()
+	toolSide{s}.giveOutputs()
+	clientSide{s}.flushTexts()
 	s.in.idleAt = time.Time{}
 	s.in.speech = &utterance{id: s.ids.New("item"), turn: m.Turn, startMS: m.AudioMS}
 	if !now.Before(s.answer.playEnd) {

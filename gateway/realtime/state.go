@@ -91,7 +91,7 @@ func New(opts Options, now time.Time) *State {
 		startBy: now.Add(maxIdle)}
 	s.tools.open, s.tools.asked = map[string]string{}, map[string]string{}
 	s.tell("session.created", s.sess)
-	s.showTools(nil)
+	toolSide{s}.showTools(nil)
 	s.in.configure(nil, s.sess)
 	return s
 }

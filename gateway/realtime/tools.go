@@ -28,6 +28,9 @@ type toolState struct {
 	approvals int               // answered, without their response.create so far
 }
 
+// toolSide handles the calls of the client's tools, and of the gateway's tools that it sees.
+type toolSide struct{ *State }
+
 type shownCall struct {
 	id, tool string
 	item     *openaiwire.Item
@@ -77,7 +80,7 @@ func CheckTool(t *openaiwire.Tool, path string) *openaiwire.Error {
 }
 
 // checkTools returns the error of the first tool that the session would refuse. of is "session" or "response".
-func (s *State) checkTools(tools []openaiwire.Tool, of string) *openaiwire.Error {
+func (s toolSide) checkTools(tools []openaiwire.Tool, of string) *openaiwire.Error {
 	list := declared(tools)
 	if s.opts.CheckTools == nil || len(list) == 0 {
 		return nil
@@ -108,7 +111,7 @@ func asksToSee(s *openaiwire.Session) bool {
 }
 
 // showTools lists the gateway's tools for a client that asks to see them, once.
-func (s *State) showTools(before *openaiwire.Session) {
+func (s toolSide) showTools(before *openaiwire.Session) {
 	s.tools.visible = asksToSee(s.sess)
 	if !s.tools.visible || before != nil && asksToSee(before) {
 		return
@@ -123,11 +126,11 @@ func (s *State) showTools(before *openaiwire.Session) {
 	}
 	it := &openaiwire.Item{ID: s.ids.New("mcpl"), Type: openaiwire.MCPListTools}
 	s.store(it, "server_label", Label, "tools", tools)
-	s.addItem(it, nil)
+	clientSide{s.State}.addItem(it, nil)
 }
 
 // store sets the members of an item of another type after its id and type.
-func (s *State) store(it *openaiwire.Item, members ...any) {
+func (s toolSide) store(it *openaiwire.Item, members ...any) {
 	raw, err := append(openaiwire.Object{"id", it.ID, "type", it.Type}, members...).Encode(false)
 	if err != nil {
 		return // strings and JSON that was parsed before
@@ -136,7 +139,7 @@ func (s *State) store(it *openaiwire.Item, members ...any) {
 	it.Raw, it.Size = raw, len(raw)
 }
 
-func (s *State) call(now time.Time, m *protocol.ToolCall) {
+func (s toolSide) call(now time.Time, m *protocol.ToolCall) {
 	s.tools.turn = m.Turn
 	if m.Again {
 		return
@@ -161,7 +164,7 @@ func (s *State) call(now time.Time, m *protocol.ToolCall) {
 }
 
 // showClientCall adds the item of a call to the response.
-func (s *State) showClientCall(r *response, m *protocol.ToolCall) {
+func (s toolSide) showClientCall(r *response, m *protocol.ToolCall) {
 	s.closeEnded(r)
 	r.calls++
 	it := &openaiwire.Item{ID: s.ids.New("item"), Type: openaiwire.FunctionCall, Status: openaiwire.InProgress,
@@ -176,7 +179,7 @@ func (s *State) showClientCall(r *response, m *protocol.ToolCall) {
 }
 
 // earlierCall takes a call of the client's history. Its role says who informs the model; calls of this conversation have none.
-func (s *State) earlierCall(it *openaiwire.Item) {
+func (s toolSide) earlierCall(it *openaiwire.Item) {
 	if it.CallID == "" {
 		it.CallID = s.ids.New("call")
 	}
@@ -187,7 +190,7 @@ func (s *State) earlierCall(it *openaiwire.Item) {
 
 // output keeps the result of a call until the client asks for a response or the user speaks. A late one is dropped.
 // The result of an earlier call becomes a note.
-func (s *State) output(it *openaiwire.Item) {
+func (s toolSide) output(it *openaiwire.Item) {
 	id, open := s.tools.open[it.CallID]
 	if !open {
 		i := slices.IndexFunc(s.mirror.List, func(of *openaiwire.Item) bool {
@@ -218,7 +221,7 @@ func (s *State) output(it *openaiwire.Item) {
 }
 
 // giveOutputs gives the session the results of calls. It returns the turn that continues; zero without results.
-func (s *State) giveOutputs() (turn int) {
+func (s toolSide) giveOutputs() (turn int) {
 	outputs := s.tools.outputs
 	s.tools.outputs = nil
 	for i := range outputs {
@@ -229,11 +232,11 @@ func (s *State) giveOutputs() (turn int) {
 }
 
 // runsIt reports whether the client has declared the tool.
-func (s *State) runsIt(tool string) bool {
+func (s toolSide) runsIt(tool string) bool {
 	return slices.ContainsFunc(s.given.tools, func(t protocol.ClientTool) bool { return t.Name == tool })
 }
 
-func (s *State) showCall(now time.Time, turn int, m *protocol.ToolStarted) {
+func (s toolSide) showCall(now time.Time, turn int, m *protocol.ToolStarted) {
 	own := s.runsIt(m.Tool)
 	if !own && !s.tools.visible {
 		return
@@ -254,13 +257,13 @@ func (s *State) showCall(now time.Time, turn int, m *protocol.ToolStarted) {
 	s.tools.shown = append(s.tools.shown, c)
 }
 
-func (s *State) describe(c *shownCall, output, failure any) {
+func (s toolSide) describe(c *shownCall, output, failure any) {
 	s.store(c.item, "server_label", Label, "name", c.tool, "arguments", c.args, "output", output, "error", failure,
 		"approval_request_id", nil)
 }
 
 // callEnded drops a call that the client has not answered, or completes a shown call.
-func (s *State) callEnded(now time.Time, m *protocol.ToolEnded) {
+func (s toolSide) callEnded(now time.Time, m *protocol.ToolEnded) {
 	maps.DeleteFunc(s.tools.open, func(_, id string) bool { return id == m.CallID })
 	if r := s.answer.response; r != nil {
 		r.begun = slices.DeleteFunc(r.begun, func(b begunCall) bool { return b.id == m.CallID && b.call == nil })
@@ -274,7 +277,7 @@ func (s *State) callEnded(now time.Time, m *protocol.ToolEnded) {
 }
 
 // inspected completes a shown call with its arguments and its result, for a client that may inspect.
-func (s *State) inspected(m *protocol.InspectCall) {
+func (s toolSide) inspected(m *protocol.InspectCall) {
 	for i, c := range s.tools.shown {
 		if c.id != m.CallID {
 			continue
@@ -286,7 +289,7 @@ func (s *State) inspected(m *protocol.InspectCall) {
 	}
 }
 
-func (s *State) closeCall(c *shownCall, output string) {
+func (s toolSide) closeCall(c *shownCall, output string) {
 	var result, failure any
 	done := "response.mcp_call.completed"
 	if c.ended != nil && !c.ended.OK && !c.ended.Asks() {
@@ -300,7 +303,7 @@ func (s *State) closeCall(c *shownCall, output string) {
 }
 
 // endToolItems completes the shown calls of a response at its end.
-func (s *State) endToolItems(r *response) {
+func (s toolSide) endToolItems(r *response) {
 	for _, c := range s.tools.shown {
 		if c.place.ResponseID == r.ID {
 			s.closeCall(c, "")
@@ -313,7 +316,7 @@ func (s *State) endToolItems(r *response) {
 const maxAsked = 64
 
 // confirm asks the client for an approval, whose token stays here.
-func (s *State) confirm(now time.Time, m *protocol.ConfirmationRequest) {
+func (s toolSide) confirm(now time.Time, m *protocol.ConfirmationRequest) {
 	if !s.tools.visible || len(s.tools.asked) >= maxAsked {
 		return
 	}
@@ -322,7 +325,7 @@ func (s *State) confirm(now time.Time, m *protocol.ConfirmationRequest) {
 	s.tools.asked[it.ID] = m.Token
 	r := s.responseOf(now, m.Turn)
 	if r == nil {
-		s.addItem(it, nil)
+		clientSide{s.State}.addItem(it, nil)
 		return
 	}
 	s.closeEnded(r)
@@ -330,7 +333,7 @@ func (s *State) confirm(now time.Time, m *protocol.ConfirmationRequest) {
 	s.closeItem(place, it, openaiwire.Completed)
 }
 
-func (s *State) approve(it *openaiwire.Item) *openaiwire.Error {
+func (s toolSide) approve(it *openaiwire.Item) *openaiwire.Error {
 	request, yes, err := it.Approval()
 	if err != nil {
 		return err
