@@ -222,7 +222,7 @@ func (c *conn) dispatch(ev *event) {
 		c.progress.Add(1)
 	}
 	if handle, known := handlers[ev.Type]; handle != nil {
-		handle(c, ev)
+		handle(handler{c}, ev)
 	} else if !known {
 		c.unknowns.Add(1)
 		c.logUnknown(ev.Type)

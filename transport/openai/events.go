@@ -37,39 +37,42 @@ func (c *conn) parse(frame []byte) (ev *event, ok bool) {
 	return ev, true
 }
 
+// handler handles the events of a connection.
+type handler struct{ *conn }
+
 // handlers has every server event of the Realtime API (openai-go v3.95, read 2026-11-20), and the beta names that
 // compatible servers still use; nil ignores one. A type that is missing here is counted and skipped.
-var handlers = map[string]func(*conn, *event){
-	typeError:          (*conn).onError,
-	typeSessionUpdated: (*conn).onSessionUpdated,
+var handlers = map[string]func(handler, *event){
+	typeError:          handler.onError,
+	typeSessionUpdated: handler.onSessionUpdated,
 
-	"input_audio_buffer.speech_started": (*conn).onSpeechStarted,
-	"input_audio_buffer.speech_stopped": (*conn).onSpeechStopped,
-	"input_audio_buffer.committed":      (*conn).onCommitted,
+	"input_audio_buffer.speech_started": handler.onSpeechStarted,
+	"input_audio_buffer.speech_stopped": handler.onSpeechStopped,
+	"input_audio_buffer.committed":      handler.onCommitted,
 
-	"conversation.item.truncated":                           (*conn).onTruncated,
-	"conversation.item.input_audio_transcription.delta":     (*conn).onUserDelta,
-	"conversation.item.input_audio_transcription.completed": (*conn).onUserDone,
-	"conversation.item.input_audio_transcription.failed":    (*conn).onUserFailed,
+	"conversation.item.truncated":                           handler.onTruncated,
+	"conversation.item.input_audio_transcription.delta":     handler.onUserDelta,
+	"conversation.item.input_audio_transcription.completed": handler.onUserDone,
+	"conversation.item.input_audio_transcription.failed":    handler.onUserFailed,
 
-	"response.created":                       (*conn).onResponseCreated,
-	"response.done":                          (*conn).onResponseDone,
-	"response.output_item.added":             (*conn).onOutputItemAdded,
-	"response.output_item.done":              (*conn).onOutputItemDone,
-	"response.function_call_arguments.done":  (*conn).onArgumentsDone,
-	typeAudioDelta:                           (*conn).onAudioDelta,
-	"response.output_audio.done":             (*conn).onAudioDone,
-	"response.output_audio_transcript.delta": (*conn).onAssistantDelta,
-	"response.output_audio_transcript.done":  (*conn).onAssistantDone,
-	"response.output_text.delta":             (*conn).onAssistantDelta,
-	"response.output_text.done":              (*conn).onAssistantDone,
+	"response.created":                       handler.onResponseCreated,
+	"response.done":                          handler.onResponseDone,
+	"response.output_item.added":             handler.onOutputItemAdded,
+	"response.output_item.done":              handler.onOutputItemDone,
+	"response.function_call_arguments.done":  handler.onArgumentsDone,
+	typeAudioDelta:                           handler.onAudioDelta,
+	"response.output_audio.done":             handler.onAudioDone,
+	"response.output_audio_transcript.delta": handler.onAssistantDelta,
+	"response.output_audio_transcript.done":  handler.onAssistantDone,
+	"response.output_text.delta":             handler.onAssistantDelta,
+	"response.output_text.done":              handler.onAssistantDone,
 
-	typeAudioDeltaBeta:                (*conn).onAudioDelta,
-	"response.audio.done":             (*conn).onAudioDone,
-	"response.audio_transcript.delta": (*conn).onAssistantDelta,
-	"response.audio_transcript.done":  (*conn).onAssistantDone,
-	"response.text.delta":             (*conn).onAssistantDelta,
-	"response.text.done":              (*conn).onAssistantDone,
+	typeAudioDeltaBeta:                handler.onAudioDelta,
+	"response.audio.done":             handler.onAudioDone,
+	"response.audio_transcript.delta": handler.onAssistantDelta,
+	"response.audio_transcript.done":  handler.onAssistantDone,
+	"response.text.delta":             handler.onAssistantDelta,
+	"response.text.done":              handler.onAssistantDone,
 
 	typeSessionCreated:                     nil, // read while connecting; its content is fixed then
 	"input_audio_buffer.cleared":           nil, // confirms our own clear
@@ -101,7 +104,7 @@ var handlers = map[string]func(*conn, *event){
 }
 
 // The sequencer absorbs some errors, a fatal one ends the connection, and any other becomes a Problem.
-func (c *conn) onError(ev *event) {
+func (c handler) onError(ev *event) {
 	e := &ev.Error
 	c.mu.Lock()
 	send, absorbed := c.seq.refused(e.EventID, e.Code, time.Now())
@@ -132,11 +135,11 @@ func (c *conn) onError(ev *event) {
 	}
 }
 
-func (c *conn) onSpeechStarted(ev *event) {
+func (c handler) onSpeechStarted(ev *event) {
 	c.events.add(transport.SpeechStarted{Item: ev.ItemID, AudioMS: c.callerClock(ev.AudioStartMS)})
 }
 
-func (c *conn) onSpeechStopped(ev *event) {
+func (c handler) onSpeechStopped(ev *event) {
 	c.changed()
 	c.events.add(transport.SpeechStopped{
 		Item:    ev.ItemID,
@@ -175,7 +178,7 @@ func (c *conn) callerClock(ms int64) int64 {
 	return c.pads.caller(ms)
 }
 
-func (c *conn) onCommitted(ev *event) {
+func (c handler) onCommitted(ev *event) {
 	c.changed()
 	if !c.committed {
 		c.events.add(transport.InputCommitted{Item: ev.ItemID})
@@ -189,38 +192,38 @@ func (c *conn) truncated() {
 	}
 }
 
-func (c *conn) onTruncated(ev *event) {
+func (c handler) onTruncated(ev *event) {
 	c.truncated()
 	c.events.add(transport.Truncated{Item: ev.ItemID, AudioMS: ev.AudioEndMS})
 }
 
-func (c *conn) onUserDelta(ev *event) {
+func (c handler) onUserDelta(ev *event) {
 	c.transcribe(ev.ItemID, transport.RoleUser, ev.ContentIndex, ev.Delta, false)
 }
 
 // onUserDone emits the final text. Its usage belongs to another model: see the package comment.
-func (c *conn) onUserDone(ev *event) {
+func (c handler) onUserDone(ev *event) {
 	c.transcribe(ev.ItemID, transport.RoleUser, ev.ContentIndex, ev.Transcript, true)
 }
 
-func (c *conn) onUserFailed(ev *event) {
+func (c handler) onUserFailed(ev *event) {
 	c.events.add(transport.Transcript{Item: ev.ItemID, Role: transport.RoleUser, Text: c.texts.get(ev.ItemID), Final: true})
 	ev.Error.Type = "transcription"
 	c.events.add(transport.TranscriptFailed{Item: ev.ItemID, Err: c.t.reported("recv", transport.KindRefused, &ev.Error)})
 }
 
-func (c *conn) onAssistantDelta(ev *event) { c.speak(ev, ev.Delta, false) }
+func (c handler) onAssistantDelta(ev *event) { c.speak(ev, ev.Delta, false) }
 
-func (c *conn) onAssistantDone(ev *event) { c.speak(ev, cmp.Or(ev.Transcript, ev.Text), true) }
+func (c handler) onAssistantDone(ev *event) { c.speak(ev, cmp.Or(ev.Transcript, ev.Text), true) }
 
-func (c *conn) speak(ev *event, text string, final bool) {
+func (c handler) speak(ev *event, text string, final bool) {
 	response := cmp.Or(ev.ResponseID, c.response.answering)
 	if !c.response.isMuted(response) {
 		c.transcribe(c.itemOr(ev.ItemID, response), transport.RoleAssistant, ev.ContentIndex, text, final)
 	}
 }
 
-func (c *conn) transcribe(item string, role transport.Role, part int64, text string, final bool) {
+func (c handler) transcribe(item string, role transport.Role, part int64, text string, final bool) {
 	whole, ok := c.texts.update(item, part, text, final)
 	if !ok {
 		c.malformed.Add(1)
@@ -229,7 +232,7 @@ func (c *conn) transcribe(item string, role transport.Role, part int64, text str
 	c.events.add(transport.Transcript{Item: item, Role: role, Text: whole, Final: final})
 }
 
-func (c *conn) onAudioDelta(ev *event) {
+func (c handler) onAudioDelta(ev *event) {
 	c.slow.Add(1)
 	response := cmp.Or(ev.ResponseID, c.response.answering)
 	item := c.itemOr(ev.ItemID, response)
@@ -245,7 +248,7 @@ func (c *conn) onAudioDelta(ev *event) {
 	}
 }
 
-func (c *conn) onAudioDone(ev *event) {
+func (c handler) onAudioDone(ev *event) {
 	if it := c.items.by[c.itemOr(ev.ItemID, cmp.Or(ev.ResponseID, c.response.answering))]; it != nil {
 		c.endAudio(it)
 	}

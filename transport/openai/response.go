@@ -22,7 +22,7 @@ func (o *outputItem) call() (finishedCall, bool) {
 	return finishedCall{item: o.ID, id: o.CallID, name: o.Name, args: string(o.Arguments)}, done
 }
 
-func (c *conn) onResponseCreated(ev *event) {
+func (c handler) onResponseCreated(ev *event) {
 	id := ev.Response.ID
 	var stale bool
 	var over []string
@@ -55,7 +55,7 @@ func (c *conn) onResponseCreated(ev *event) {
 }
 
 // mute hides the later events of a response from the caller, because another response has taken its place.
-func (c *conn) mute(response string) {
+func (c handler) mute(response string) {
 	if response == "" {
 		return
 	}
@@ -64,7 +64,7 @@ func (c *conn) mute(response string) {
 }
 
 // The model thinks until its response is over or has something to say. For other items, their done says more.
-func (c *conn) onOutputItemAdded(ev *event) {
+func (c handler) onOutputItemAdded(ev *event) {
 	if ev.Item.Type == itemReasoning && c.response.answering != "" && !c.response.isMuted(ev.ResponseID) {
 		c.response.thinks = true
 		c.events.add(transport.Interaction{InProgress: true})
@@ -73,7 +73,7 @@ func (c *conn) onOutputItemAdded(ev *event) {
 	c.thought()
 }
 
-func (c *conn) thought() {
+func (c handler) thought() {
 	if c.response.thinks {
 		c.response.thinks = false
 		c.events.add(transport.Interaction{})
@@ -83,7 +83,7 @@ func (c *conn) thought() {
 const itemReasoning = "reasoning"
 
 // Only this event, not arguments.done, reports that the call was not cut off.
-func (c *conn) onOutputItemDone(ev *event) {
+func (c handler) onOutputItemDone(ev *event) {
 	call, ok := ev.Item.call()
 	switch {
 	case !ok || c.response.isMuted(ev.ResponseID):
@@ -95,13 +95,13 @@ func (c *conn) onOutputItemDone(ev *event) {
 }
 
 // Servers without output_item.done: the call is decided at the response's end.
-func (c *conn) onArgumentsDone(ev *event) {
+func (c handler) onArgumentsDone(ev *event) {
 	if ev.Name != "" && !c.response.isMuted(ev.ResponseID) {
 		c.seenCalls.hold(finishedCall{item: ev.ItemID, id: ev.CallID, name: ev.Name, args: string(ev.Arguments)})
 	}
 }
 
-func (c *conn) giveCall(call finishedCall) {
+func (c handler) giveCall(call finishedCall) {
 	if !c.seenCalls.first(call) {
 		return
 	}
@@ -118,7 +118,7 @@ func (c *conn) giveCall(call finishedCall) {
 }
 
 // onResponseDone emits the rest, the usage and the end; then it sends the request that waited.
-func (c *conn) onResponseDone(ev *event) {
+func (c handler) onResponseDone(ev *event) {
 	r := &ev.Response
 	if r.ID == c.response.lastDone && r.ID != "" {
 		return // a repeated event
@@ -161,7 +161,7 @@ func (c *conn) onResponseDone(ev *event) {
 	c.release(send)
 }
 
-func (c *conn) giveOwedCalls(output []outputItem) {
+func (c handler) giveOwedCalls(output []outputItem) {
 	for _, whole := range []bool{true, false} { // a call with missing fields may be the same as a whole one
 		for i := range output {
 			if call, ok := output[i].call(); ok && call.whole() == whole {
@@ -177,7 +177,7 @@ func (c *conn) giveOwedCalls(output []outputItem) {
 }
 
 // responseEnd maps the status; an unknown status counts as completed, because nothing indicates a failure.
-func (c *conn) responseEnd(r *responseValue) (transport.ResponseStatus, *transport.Error) {
+func (c handler) responseEnd(r *responseValue) (transport.ResponseStatus, *transport.Error) {
 	switch r.Status {
 	case "cancelled":
 		return transport.ResponseInterrupted, nil

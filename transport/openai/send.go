@@ -266,7 +266,7 @@ func (c *conn) expectUpdate(event string) {
 }
 
 // The provider confirms in order and names no update. The rate of the user's speech cannot change.
-func (c *conn) onSessionUpdated(ev *event) {
+func (c handler) onSessionUpdated(ev *event) {
 	in, out, err := ev.Session.rates(c.info.InputRate, c.speech.rate)
 	if err == nil && in != c.info.InputRate {
 		err = fmt.Errorf("%w: its input has changed to %d Hz", errFormat, in)
