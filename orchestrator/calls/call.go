@@ -67,11 +67,11 @@ func (k *call) run() Run {
 	return r
 }
 
-func (c *Calls) find(id string) *call {
+func (c *openCalls) find(id string) *call {
 	return c.first(func(k *call) bool { return k.id == id && id != "" })
 }
 
-func (c *Calls) first(is func(*call) bool) *call {
+func (c *openCalls) first(is func(*call) bool) *call {
 	for i := range c.open {
 		if is(&c.open[i]) {
 			return &c.open[i]
@@ -80,7 +80,7 @@ func (c *Calls) first(is func(*call) bool) *call {
 	return nil
 }
 
-func (c *Calls) remove(id string) (k call) {
+func (c *openCalls) remove(id string) (k call) {
 	if i := slices.IndexFunc(c.open, func(o call) bool { return o.id == id }); i >= 0 {
 		k = c.open[i]
 		c.open = slices.Delete(c.open, i, i+1)
@@ -91,7 +91,7 @@ func (c *Calls) remove(id string) (k call) {
 // awaited reports whether the model waits for the answer.
 func (k *call) awaited() bool { return !k.wasAsked() && k.reader.wants() }
 
-func (c *Calls) number(is func(*call) bool) (n int) {
+func (c *openCalls) number(is func(*call) bool) (n int) {
 	for i := range c.open {
 		if is(&c.open[i]) {
 			n++
@@ -101,21 +101,21 @@ func (c *Calls) number(is func(*call) bool) (n int) {
 }
 
 // UnderWay returns the number of open calls without questions.
-func (c *Calls) UnderWay() int { return len(c.open) - c.Questions() }
+func (c *openCalls) UnderWay() int { return len(c.open) - c.Questions() }
 
 // Owed reports whether the model waits for the answer to a call of that turn.
-func (c *Calls) Owed(turn int) bool {
+func (c *openCalls) Owed(turn int) bool {
 	return c.first(func(k *call) bool { return k.turn == turn && k.awaited() }) != nil
 }
 
 // Awaited returns the number of calls whose answer the model waits for.
-func (c *Calls) Awaited() int { return c.number((*call).awaited) }
+func (c *openCalls) Awaited() int { return c.number((*call).awaited) }
 
 // Questions returns the number of open questions.
-func (c *Calls) Questions() int { return c.number((*call).wasAsked) }
+func (c *openCalls) Questions() int { return c.number((*call).wasAsked) }
 
 // wanted reports whether the model waits for the answer to a call or to one that joined it.
-func (c *Calls) wanted(id string) bool {
+func (c *openCalls) wanted(id string) bool {
 	return c.first(func(k *call) bool { return (k.id == id || k.into == id) && k.reader.wants() }) != nil
 }
 

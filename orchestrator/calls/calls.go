@@ -41,7 +41,7 @@ const (
 type Calls struct {
 	rules *Rules // fixed after New
 
-	open     []call // without a final result, in the order of the model's calls; questions in the order they were asked
+	openCalls
 	book     Book
 	resolved []resolved    // answered questions, oldest first
 	lost     []OpenCall    // another process's writing calls, see Restore; never changed in place
@@ -50,6 +50,10 @@ type Calls struct {
 	prefix   string        // prefix of the next names
 	strayed  bool          // see Strayed
 }
+
+// openCalls has the calls without a final result, in the order of the model's calls; questions in the order they were
+// asked.
+type openCalls struct{ open []call }
 
 type resolved struct {
 	token   string

@@ -127,7 +127,7 @@ func (c *Calls) Withdrawn(models []string) (do []Action) {
 }
 
 // Unlinked records the loss of the model's connection: it gets the results of open calls in a separate turn.
-func (c *Calls) Unlinked() {
+func (c *openCalls) Unlinked() {
 	for i := range c.open {
 		if k := &c.open[i]; !k.wasAsked() && k.reader == byCall {
 			k.reader, k.model, k.unlinked = byNotice, "", true
@@ -238,7 +238,7 @@ type progress struct {
 }
 
 // Progressed keeps the newest progress of a call for the model.
-func (c *Calls) Progressed(in Progressed) {
+func (c *openCalls) Progressed(in Progressed) {
 	if k := c.find(in.Call); k != nil && k.wantsProgress() && in.Text != "" && in.Text != k.progress.Text {
 		k.progress.Progress = Progress{Tool: k.tool, Text: in.Text, Fraction: in.Fraction}
 		k.progress.due = cmp.Or(k.progress.sentAt, k.queuedAt).Add(progressInterval)
@@ -249,7 +249,7 @@ func (c *Calls) Progressed(in Progressed) {
 func (k *call) wantsProgress() bool { return k.state == running && k.reader == byCall && k.model != "" }
 
 // ProgressAt returns when the model may get the progress of a call; zero without any.
-func (c *Calls) ProgressAt() (first time.Time) {
+func (c *openCalls) ProgressAt() (first time.Time) {
 	for i := range c.open {
 		if k := &c.open[i]; k.wantsProgress() && !k.progress.due.IsZero() && (first.IsZero() || k.progress.due.Before(first)) {
 			first = k.progress.due
@@ -259,7 +259,7 @@ func (c *Calls) ProgressAt() (first time.Time) {
 }
 
 // TakeProgress returns the progress that is due, and records that the model knows it.
-func (c *Calls) TakeProgress(at time.Time) (all []Progress) {
+func (c *openCalls) TakeProgress(at time.Time) (all []Progress) {
 	for i := range c.open {
 		k := &c.open[i]
 		if k.wantsProgress() && !k.progress.due.IsZero() && !at.Before(k.progress.due) {
@@ -271,6 +271,6 @@ func (c *Calls) TakeProgress(at time.Time) (all []Progress) {
 }
 
 // Holds reports whether the model waits for the answer to a call for which but is false.
-func (c *Calls) Holds(but func(*registry.Prepared) bool) bool {
+func (c *openCalls) Holds(but func(*registry.Prepared) bool) bool {
 	return c.first(func(k *call) bool { return k.awaited() && !but(k.prepared) }) != nil
 }

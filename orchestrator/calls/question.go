@@ -88,22 +88,23 @@ func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 }
 
 // Recall restores an open question of an earlier message. env is its CONFIRMATION_REQUIRED without the token.
-func (c *Calls) Recall(env registry.Envelope, turn int) {
+func (c *openCalls) Recall(env registry.Envelope, turn int) {
 	q := env.Error.ConfirmationRequest
 	c.open = append(c.open, call{
-		runs: q.Tool, turn: turn, state: waiting, args: json.RawMessage(registry.Decode(q.Args).Text()), question: &OpenQuestion{Answer: env},
+		runs: q.Tool, turn: turn, state: waiting, args: json.RawMessage(registry.Decode(q.Args).Text()),
+		question: &OpenQuestion{Answer: env},
 	})
 }
 
-func (c *Calls) asked(token string) *call {
+func (c *openCalls) asked(token string) *call {
 	return c.first(func(k *call) bool { return k.wasAsked() && k.question.Token == token && token != "" })
 }
 
 // Knows reports whether the question with that token is open.
-func (c *Calls) Knows(token string) bool { return c.asked(token) != nil }
+func (c *openCalls) Knows(token string) bool { return c.asked(token) != nil }
 
 // Waits reports whether the question with that token waits for the user.
-func (c *Calls) Waits(token string) bool {
+func (c *openCalls) Waits(token string) bool {
 	k := c.asked(token)
 	return k != nil && k.state == waiting
 }

@@ -37,7 +37,7 @@ func TestRefusedCommands(t *testing.T) {
 		if c.truncates {
 			c1.truncates.Add(1)
 		}
-		if c1.onError(&event{Error: c.err}); c1.fatal != nil {
+		if (handler{c1}).onError(&event{Error: c.err}); c1.fatal != nil {
 			t.Errorf("%s: the connection ends: %v", name, c1.fatal)
 			continue
 		}

@@ -174,8 +174,8 @@ func TestPads(t *testing.T) {
 func TestBounds(t *testing.T) {
 	c := bareConn(t)
 	for i := range 3 * maxTexts {
-		c.transcribe(strings.Repeat("i", i+1), transport.RoleUser, 0, strings.Repeat("ö", maxTextBytes), false)
-		c.transcribe(strings.Repeat("i", i+1), transport.RoleUser, 0, "more", false)
+		handler{c}.transcribe(strings.Repeat("i", i+1), transport.RoleUser, 0, strings.Repeat("ö", maxTextBytes), false)
+		handler{c}.transcribe(strings.Repeat("i", i+1), transport.RoleUser, 0, "more", false)
 	}
 	if len(c.texts.by) != maxTexts || len(c.texts.order) != maxTexts {
 		t.Errorf("%d texts are stored", len(c.texts.by))
@@ -191,13 +191,13 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d spoken items are stored", len(c.items.by))
 	}
 	for i := range 2 * maxCalls {
-		c.giveCall(finishedCall{item: "i", id: strings.Repeat("c", i+1), name: "n"})
+		handler{c}.giveCall(finishedCall{item: "i", id: strings.Repeat("c", i+1), name: "n"})
 	}
 	if len(c.seenCalls.seen.by) != maxCalls || len(c.calls.by) != maxCalls {
 		t.Errorf("%d and %d calls are stored", len(c.seenCalls.seen.by), len(c.calls.by))
 	}
-	c.transcribe("i", transport.RoleUser, -1, "x", false)
-	c.transcribe("i", transport.RoleUser, maxParts, "x", true)
+	handler{c}.transcribe("i", transport.RoleUser, -1, "x", false)
+	handler{c}.transcribe("i", transport.RoleUser, maxParts, "x", true)
 	if n := c.Stats().MalformedEvents; n != 2 {
 		t.Errorf("content parts that no item has: %d counted", n)
 	}
