@@ -130,8 +130,8 @@ func toolList(tools []transport.Tool) []function {
 
 var pcm = object{"format", object{"rate", sampleRate, "type", "audio/pcm"}}
 
-// openaiSession encodes today's form.
-func openaiSession(setup transport.Setup, o *Options) (json.RawMessage, error) {
+// openaiUpdate encodes today's form of the setup.
+func openaiUpdate(event string, setup transport.Setup, o *Options) ([]byte, error) {
 	pcm := realtime.RealtimeAudioFormatsUnionParam{
 		OfAudioPCM: &realtime.RealtimeAudioFormatsAudioPCMParam{Type: "audio/pcm", Rate: sampleRate},
 	}
@@ -158,13 +158,17 @@ func openaiSession(setup transport.Setup, o *Options) (json.RawMessage, error) {
 	if o.Reasoning != "" && rowIn(modelRows, setup.Model, DefaultModel).reasons {
 		s.Reasoning.Effort = realtime.RealtimeReasoningEffort(o.Reasoning)
 	}
-	frame, err := s.MarshalJSON()
-	if err != nil || len(setup.Tools) == 0 { // a new session has none
-		return frame, err
+	session, err := s.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	head := []byte(`{"event_id":"` + event + `","type":"session.update","session":`)
+	if len(setup.Tools) == 0 { // a new session has none
+		return slices.Concat(head, session, []byte("}")), nil
 	}
 	// The library would take four times the memory of the tools (openai-go v3.95).
 	tools, err := json.Marshal(toolList(setup.Tools))
-	return slices.Concat(frame[:len(frame)-1], []byte(`,"tools":`), tools, []byte("}")), err
+	return slices.Concat(head, session[:len(session)-1], []byte(`,"tools":`), tools, []byte("}}")), err
 }
 
 func turnDetection(setup transport.Setup) realtime.RealtimeAudioInputTurnDetectionUnionParam {
@@ -219,11 +223,11 @@ func xaiSession(s *session, setup transport.Setup, _ *Options) {
 // update encodes the setup.
 func (d *dialect) update(event string, setup transport.Setup, o *Options) ([]byte, error) {
 	if d.session == nil {
-		s, err := openaiSession(setup, o)
+		frame, err := openaiUpdate(event, setup, o)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", errEncode, openaiwire.SessionUpdate, err)
 		}
-		return encode(event, openaiwire.SessionUpdate, "session", s)
+		return frame, nil
 	}
 	s := session{Instructions: setup.Instructions, Tools: toolList(setup.Tools)}
 	if !setup.ManualActivity {
