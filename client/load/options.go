@@ -99,7 +99,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, err
 }
 
-// fits rejects options out of range, and those without a meaning on the wire.
+// fits rejects options out of range.
 func (o Options) fits() error {
 	switch {
 	case o.Script == nil:
@@ -115,6 +115,13 @@ func (o Options) fits() error {
 		return fmt.Errorf("the time without a connection must be from 0 to %s", MaxDuration)
 	case slices.ContainsFunc(o.outages(), func(lost voice.Outage) bool { return lost.Every < minEvery }):
 		return fmt.Errorf("the time between lost connections must be at least %s", minEvery)
+	}
+	return o.fitsWire()
+}
+
+// fitsWire rejects options without a meaning on the wire.
+func (o Options) fitsWire() error {
+	switch {
 	case o.Wire == wire.NameTwilio && o.Frame != defaultFrame:
 		return fmt.Errorf("a phone sends frames of %s, not %s", defaultFrame, o.Frame)
 	case o.Wire == wire.NameTwilio && o.Provider != "":

@@ -70,7 +70,7 @@ func (s clientSide) dispatch(now time.Time, e *openaiwire.ClientEvent) *openaiwi
 func (s clientSide) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire.Error {
 	changed, err := s.sess.Update(e.Session)
 	if err == nil {
-		err = toolSide{s.State}.checkTools(changed.Tools, "session")
+		err = toolSide(s).checkTools(changed.Tools, "session")
 	}
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s clientSide) update(now time.Time, e *openaiwire.ClientEvent) *openaiwire
 	s.sess = changed
 	s.in.configure(before, changed)
 	s.tell("session.updated", changed)
-	toolSide{s.State}.showTools(before)
+	toolSide(s).showTools(before)
 	s.prepares(now)
 	switch next := s.changed.Add(changeTime); {
 	case !s.begun:
@@ -145,13 +145,13 @@ func (s clientSide) createItem(now time.Time, e *openaiwire.ClientEvent) *openai
 			}
 		}
 	case openaiwire.MCPResponse:
-		if err := (toolSide{s.State}).approve(it); err != nil {
+		if err := toolSide(s).approve(it); err != nil {
 			return err
 		}
 	case openaiwire.FunctionOutput:
-		toolSide{s.State}.output(it)
+		toolSide(s).output(it)
 	case openaiwire.FunctionCall:
-		toolSide{s.State}.earlierCall(it)
+		toolSide(s).earlierCall(it)
 	default:
 		return openaiwire.BadValue("item.type", it.Type, openaiwire.Message, openaiwire.FunctionCall, openaiwire.FunctionOutput,
 			openaiwire.MCPResponse)
@@ -238,7 +238,7 @@ func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) 
 	if len(s.tools.outputs) > 0 {
 		s.flushTexts()
 	}
-	if turn := (toolSide{s.State}).giveOutputs(); turn != 0 {
+	if turn := toolSide(s).giveOutputs(); turn != 0 {
 		r.turn, r.continues = turn, true
 		s.answer.muted = 0
 		r.alive(now)
@@ -255,7 +255,7 @@ func (s clientSide) createResponse(now time.Time, q *openaiwire.ResponseParams) 
 func (s clientSide) refuses(q *openaiwire.ResponseParams) *openaiwire.Error {
 	err := s.sess.Permit(q)
 	if err == nil {
-		err = toolSide{s.State}.checkTools(q.Tools, "response")
+		err = toolSide(s).checkTools(q.Tools, "response")
 	}
 	switch {
 	case err != nil:

@@ -126,7 +126,7 @@ func (s toolSide) showTools(before *openaiwire.Session) {
 	}
 	it := &openaiwire.Item{ID: s.ids.New("mcpl"), Type: openaiwire.MCPListTools}
 	s.store(it, "server_label", Label, "tools", tools)
-	clientSide{s.State}.addItem(it, nil)
+	clientSide(s).addItem(it, nil)
 }
 
 // store sets the members of an item of another type after its id and type.
@@ -325,7 +325,7 @@ func (s toolSide) confirm(now time.Time, m *protocol.ConfirmationRequest) {
 	s.tools.asked[it.ID] = m.Token
 	r := s.responseOf(now, m.Turn)
 	if r == nil {
-		clientSide{s.State}.addItem(it, nil)
+		clientSide(s).addItem(it, nil)
 		return
 	}
 	s.closeEnded(r)

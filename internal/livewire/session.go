@@ -21,6 +21,7 @@ import (
 	"voicegw/internal/openaiwire"
 )
 
+// The address, and a session's defaults.
 const (
 	Path         = "/v1/live/sessions" // below the host, or below /openai at Azure
 	Model        = "gpt-live-1"        // the only model

@@ -332,9 +332,7 @@ func TestPings(t *testing.T) {
 	if err := client.(ours).Probe(7); err != nil {
 		t.Fatal(err)
 	}
-	for client.(ours).Proven() != 7 {
-		time.Sleep(time.Millisecond)
-	}
+	testutil.WaitUntil(t, "the pong", func() bool { return client.(ours).Proven() == 7 })
 	if err := server.(theirs).Ping(t.Context()); err != nil {
 		t.Error(err)
 	}

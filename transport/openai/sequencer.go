@@ -281,13 +281,8 @@ func (s *sequencer) refused(event, code string, now time.Time) (send *create, ab
 			return s.next(now), true
 		}
 	}
-	if code == codeCancelLate { // nothing is active
-		s.cancel = false
-		if s.sent != nil && s.sent.withdrawn {
-			// The provider handles events in order, so it never began this one.
-			s.giveUp()
-		}
-		s.busy = s.busy && s.active != ""
+	if code == codeCancelLate {
+		s.nothingActive()
 	}
 	if code == codeActiveResponse && ours != nil {
 		answered := ours == s.last && ours.repeats // by the answer to the request that it repeats
@@ -299,6 +294,16 @@ func (s *sequencer) refused(event, code string, now time.Time) (send *create, ab
 		return nil, true
 	}
 	return s.next(now), false
+}
+
+// nothingActive records that the provider had no response to cancel.
+func (s *sequencer) nothingActive() {
+	s.cancel = false
+	if s.sent != nil && s.sent.withdrawn {
+		// The provider handles events in order, so it never began this one.
+		s.giveUp()
+	}
+	s.busy = s.busy && s.active != ""
 }
 
 func (s *sequencer) again(r request, now time.Time) {

@@ -28,6 +28,7 @@ import (
 	"voicegw/internal/bounded"
 )
 
+// Limits of sentences and of their audio.
 const (
 	MaxLength     = time.Minute // of a sentence
 	MaxText       = 4 << 10     // bytes of the words of a recording
