@@ -29,12 +29,12 @@ type access struct {
 func (a access) public() bool { return a.scopes == 0 }
 
 var (
-	everyone    = access{}
-	admins      = access{scopes: auth.ScopeAdmin}
-	inspectors  = access{scopes: auth.ScopeInspect}
-	chatters    = access{scopes: auth.ScopeChat, free: true}
-	ticketers   = access{scopes: auth.ScopeTickets | auth.ScopeVoice}
-	secretaries = access{scopes: ticketers.scopes, realtime: true}
+	everyone      = access{}
+	admins        = access{scopes: auth.ScopeAdmin}
+	inspectors    = access{scopes: auth.ScopeInspect}
+	chatClients   = access{scopes: auth.ScopeChat, free: true}
+	sessionMakers = access{scopes: auth.ScopeTickets | auth.ScopeVoice}
+	secretMakers  = access{scopes: sessionMakers.scopes, realtime: true}
 )
 
 // addRoutes adds all routes (docs/authentication.md), those of optional backends only with the backend. OPTIONS, for
@@ -50,24 +50,24 @@ func (s *Server) addRoutes() {
 		access{scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeTickets | auth.ScopeInspect, free: true}, s.providers)
 	s.handle(o.Tools != nil, "GET /v1/tools", access{scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect, free: true}, s.tools)
 	s.handle(o.Tools != nil, "GET /v1/tools/{id}", access{scopes: auth.ScopeInspect, free: true}, s.tool)
-	s.forPages(o.Chat != nil, "POST", "/v1/chat", chatters, texts.chat)
-	s.forPages(o.Chat != nil, "POST", completionsPath, chatters, texts.completions)
-	s.forPages(o.Chat != nil, "GET", modelsPath, chatters, texts.models)
-	s.forPages(o.Chat != nil, "GET", modelsPath+"/{id...}", chatters, texts.model)
-	s.forPages(o.MCP != nil, "POST", mcpPath, chatters, s.mcp)
-	s.handle(o.MCP != nil, mcpPath, chatters, mcpOnlyPost)
-	s.forPages(o.Voice != nil, "POST", sessionsPath, ticketers, s.makeSession) // with the scope voice, only for the caller itself
+	s.forPages(o.Chat != nil, "POST", "/v1/chat", chatClients, texts.chat)
+	s.forPages(o.Chat != nil, "POST", completionsPath, chatClients, texts.completions)
+	s.forPages(o.Chat != nil, "GET", modelsPath, chatClients, texts.models)
+	s.forPages(o.Chat != nil, "GET", modelsPath+"/{id...}", chatClients, texts.model)
+	s.forPages(o.MCP != nil, "POST", mcpPath, chatClients, s.mcp)
+	s.handle(o.MCP != nil, mcpPath, chatClients, mcpOnlyPost)
+	s.forPages(o.Voice != nil, "POST", sessionsPath, sessionMakers, s.makeSession) // with the scope voice, only for the caller itself
 	for _, path := range secretPaths {
-		s.forPages(o.Voice != nil, "POST", path, secretaries, realtime.makeClientSecret)
+		s.forPages(o.Voice != nil, "POST", path, secretMakers, realtime.makeClientSecret)
 	}
-	s.forPages(o.Voice != nil, "POST", callsPath, secretaries, noCalls)
+	s.forPages(o.Voice != nil, "POST", callsPath, secretMakers, noCalls)
 	for _, carrier := range phone.Carriers() {
 		// Carriers sign their webhooks, and most of them their streams; a stream also needs a ticket.
 		s.handle(o.Phone != nil, "POST "+phone.VoicePath(carrier), everyone, served(o.Phone.Voice(carrier)))
 		s.handle(o.Phone != nil, "GET "+phone.StreamPath(carrier), everyone, s.phoneStream(carrier))
 	}
 	s.handle(o.Images != nil, "GET /v1/images/{id}", everyone, s.image) // the URL is a secret
-	s.addOperatorRoutes()
+	operatorAPI{s}.addRoutes()
 	s.handle(true, "GET /healthz", everyone, s.health)
 	s.forPages(true, "GET", "/readyz", everyone, s.ready)
 	s.handle(true, "/v1/", everyone, func(_ http.ResponseWriter, r *http.Request) *problem {
@@ -76,40 +76,40 @@ func (s *Server) addRoutes() {
 	s.handle(o.Page != nil, "/", everyone, served(o.Page))
 }
 
-func (s *Server) addOperatorRoutes() {
-	o, operators, agents := s.opts, operatorAPI{s}, agentAPI{s}
+func (s operatorAPI) addRoutes() {
+	o, agents := s.opts, agentAPI{s.Server}
 	jobs := access{scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect} // without inspect, only the caller's own
-	s.handle(true, "GET "+sessionsPath, inspectors, operators.listSessions)
-	s.handle(true, "GET /v1/sessions/{id}", inspectors, operators.showSession)
-	s.handle(true, "GET /v1/sessions/{id}/prompt", inspectors, operators.showPrompt)
-	s.handle(true, "DELETE /v1/sessions/{id}", admins, operators.endSession)
-	s.handle(true, "POST /v1/sessions/{id}/agent", admins, operators.switchAgent)
-	s.handle(o.Voice != nil, "GET /v1/conversations", inspectors, operators.listConversations)
-	s.handle(o.Voice != nil, "GET /v1/conversations/{id}", inspectors, operators.showConversation)
-	s.handle(o.Usage != nil, "GET /v1/usage", inspectors, operators.showUsage)
+	s.handle(true, "GET "+sessionsPath, inspectors, s.listSessions)
+	s.handle(true, "GET /v1/sessions/{id}", inspectors, s.showSession)
+	s.handle(true, "GET /v1/sessions/{id}/prompt", inspectors, s.showPrompt)
+	s.handle(true, "DELETE /v1/sessions/{id}", admins, s.endSession)
+	s.handle(true, "POST /v1/sessions/{id}/agent", admins, s.switchAgent)
+	s.handle(o.Voice != nil, "GET /v1/conversations", inspectors, s.listConversations)
+	s.handle(o.Voice != nil, "GET /v1/conversations/{id}", inspectors, s.showConversation)
+	s.handle(o.Usage != nil, "GET /v1/usage", inspectors, s.showUsage)
 	s.handle(o.Agents != nil, "GET "+agentsPath, inspectors, agents.listAgents)
 	s.handle(o.Agents != nil, "GET "+agentsPath+"/{id}", inspectors, agents.showAgent)
 	s.handle(o.Agents != nil, "POST "+agentsPath, admins, agents.createAgent)
 	s.handle(o.Agents != nil, "PUT "+agentsPath+"/{id}", admins, agents.replaceAgent)
 	s.handle(o.Agents != nil, "PATCH "+agentsPath+"/{id}", admins, agents.patchAgent)
 	s.handle(o.Agents != nil, "DELETE "+agentsPath+"/{id}", admins, agents.deleteAgent)
-	s.handle(true, "POST /v1/confirmations", access{scopes: auth.ScopeConfirm}, operators.confirm)
+	s.handle(true, "POST /v1/confirmations", access{scopes: auth.ScopeConfirm}, s.confirm)
 	s.handle(true, "/v1/confirmations/{token...}", everyone, confirmationMoved)
-	s.handle(o.Approvals != nil, "GET /v1/approvals", admins, operators.approvals)
-	s.handle(o.Jobs != nil, "GET /v1/jobs", jobs, operators.listJobs)
-	s.handle(o.Jobs != nil, "GET /v1/jobs/{id}", jobs, operators.showJob)
-	s.handle(o.Jobs != nil, "DELETE /v1/jobs/{id}", access{scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeAdmin}, operators.cancelJob)
-	s.handle(o.Blocks != nil, "GET /v1/blocks", admins, operators.blocks)
-	s.handle(o.Blocks != nil, "DELETE /v1/blocks/{user}", admins, operators.unblock)
-	s.handle(o.Simulator != nil, "GET /v1/simulator", admins, operators.listFaults)
-	s.handle(o.Simulator != nil, "POST /v1/simulator/faults", admins, operators.commitFault)
-	s.handle(o.Drain != nil, "POST /v1/drain", admins, operators.beginDrain)
-	s.handle(o.Drain != nil, "GET /v1/drain", admins, operators.showDrain)
-	s.handle(o.Reload != nil, "POST /v1/admin/reload", admins, operators.reload)
-	s.handle(o.Phone != nil, "POST "+phone.CallsPath, admins, operators.beginCall)
+	s.handle(o.Approvals != nil, "GET /v1/approvals", admins, s.approvals)
+	s.handle(o.Jobs != nil, "GET /v1/jobs", jobs, s.listJobs)
+	s.handle(o.Jobs != nil, "GET /v1/jobs/{id}", jobs, s.showJob)
+	s.handle(o.Jobs != nil, "DELETE /v1/jobs/{id}", access{scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeAdmin}, s.cancelJob)
+	s.handle(o.Blocks != nil, "GET /v1/blocks", admins, s.blocks)
+	s.handle(o.Blocks != nil, "DELETE /v1/blocks/{user}", admins, s.unblock)
+	s.handle(o.Simulator != nil, "GET /v1/simulator", admins, s.listFaults)
+	s.handle(o.Simulator != nil, "POST /v1/simulator/faults", admins, s.commitFault)
+	s.handle(o.Drain != nil, "POST /v1/drain", admins, s.beginDrain)
+	s.handle(o.Drain != nil, "GET /v1/drain", admins, s.showDrain)
+	s.handle(o.Reload != nil, "POST /v1/admin/reload", admins, s.reload)
+	s.handle(o.Phone != nil, "POST "+phone.CallsPath, admins, s.beginCall)
 	s.handle(o.Metrics != nil, "GET /metrics", access{scopes: auth.ScopeMetrics}, served(o.Metrics))
-	s.handle(true, "POST /v1/console/codes", admins, operators.consoleCode) // not with a console's token: see consoleCode
-	s.handle(true, "POST /v1/console/login", everyone, operators.consoleLogin)
+	s.handle(true, "POST /v1/console/codes", admins, s.consoleCode) // not with a console's token: see consoleCode
+	s.handle(true, "POST /v1/console/login", everyone, s.consoleLogin)
 }
 
 // handle adds a route if its backend exists.
