@@ -43,12 +43,24 @@ type Calls struct {
 
 	openCalls
 	book     Book
-	resolved []resolved    // answered questions, oldest first
-	lost     []OpenCall    // another process's writing calls, see Restore; never changed in place
-	effects  []ClaimEffect // of finished calls, oldest first; never changed in place
-	count    int           // names given so far
-	prefix   string        // prefix of the next names
-	strayed  bool          // see Strayed
+	resolved []resolved // answered questions, oldest first
+	past     *past      // nil for an empty one; never changed in place
+	count    int        // names given so far
+	prefix   string     // prefix of the next names
+	strayed  bool       // see Strayed
+}
+
+// past is a conversation's memory of finished calls. Most have none.
+type past struct {
+	lost    []OpenCall    // another process's writing calls; see Restore
+	effects []ClaimEffect // oldest first
+}
+
+func (c *Calls) before() past {
+	if c.past == nil {
+		return past{}
+	}
+	return *c.past
 }
 
 // openCalls has the calls without a final result, in the order of the model's calls; questions in the order they were

@@ -213,8 +213,9 @@ func (c *Calls) remember(k *call, env registry.Envelope) {
 }
 
 func (c *Calls) addEffect(e ClaimEffect) {
-	if !c.rules.Claims.None() && !slices.Contains(c.effects, e) {
-		c.effects = append(slices.Clone(c.effects[max(len(c.effects)+1-maxEffects, 0):]), e)
+	had := c.before()
+	if !c.rules.Claims.None() && !slices.Contains(had.effects, e) {
+		c.past = &past{had.lost, append(slices.Clone(had.effects[max(len(had.effects)+1-maxEffects, 0):]), e)}
 	}
 }
 
@@ -232,7 +233,7 @@ func (k *call) toolOf() *registry.Tool {
 // known returns the conversation's effects: of finished calls, of those under way, which may succeed, and of those that
 // wait for approval.
 func (c *Calls) known() []ClaimEffect {
-	all := slices.Clone(c.effects)
+	all := slices.Clone(c.before().effects)
 	for i := range c.open {
 		k := &c.open[i]
 		if !k.wasAsked() && !k.hasTool() {
@@ -244,7 +245,7 @@ func (c *Calls) known() []ClaimEffect {
 			all = append(all, e)
 		}
 	}
-	for _, o := range c.lost { // of unknown outcome
+	for _, o := range c.before().lost { // of unknown outcome
 		all = append(all, effectOf(o.Turn, toolOf(c.book.tools, o.Runs), o.Runs, o.Args, false))
 	}
 	return all

@@ -72,7 +72,7 @@ const maxLost = 64
 
 // Memory returns what another process needs. It shares nothing with c.
 func (c *Calls) Memory() Memory {
-	m := Memory{Book: c.book.Carry(), Lost: slices.Clone(c.lost), Effects: c.effects}
+	m := Memory{Book: c.book.Carry(), Lost: slices.Clone(c.before().lost), Effects: c.before().effects}
 	for i := range c.open {
 		if k := &c.open[i]; k.wasAsked() {
 			q := *k.question
@@ -124,7 +124,7 @@ func (c *Calls) Restore(m Memory, prefix string) []Action {
 		}
 		do = append(do, c.answerLost(o))
 	}
-	c.lost, c.effects = lost[max(len(lost)-maxLost, 0):], effects
+	c.past = &past{lost[max(len(lost)-maxLost, 0):], effects}
 	return do
 }
 
@@ -161,7 +161,7 @@ func (c *Calls) answerLost(o OpenCall) Action {
 }
 
 func (c *Calls) adoptLostKey(k *call, p *registry.Prepared) {
-	for _, o := range c.lost {
+	for _, o := range c.before().lost {
 		if o.Reference == "" && o.Runs == p.Tool().ToolID && o.hasArgs(p.Args()) {
 			k.keys.Idempotency = o.Key
 		}
