@@ -77,7 +77,7 @@ func (s *Server) addRoutes() {
 }
 
 func (s operatorAPI) addRoutes() {
-	o, agents := s.opts, agentAPI{s.Server}
+	o, agents := s.opts, agentAPI(s)
 	jobs := access{scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect} // without inspect, only the caller's own
 	s.handle(true, "GET "+sessionsPath, inspectors, s.listSessions)
 	s.handle(true, "GET /v1/sessions/{id}", inspectors, s.showSession)

@@ -261,11 +261,14 @@ func linesOf(s Said) []string {
 	for line := range strings.SplitSeq(s.Description, "\n") {
 		lines = append(lines, "description: "+document.CleanText(line))
 	}
-	for key, raw := range map[string]json.RawMessage{"schema": s.InputSchema, "annotations": s.Annotations} {
+	for _, part := range []struct {
+		name string
+		json json.RawMessage
+	}{{"schema", s.InputSchema}, {"annotations", s.Annotations}} {
 		var text bytes.Buffer
-		_ = json.Indent(&text, raw, "", "  ") // a server's annotations may be missing
+		_ = json.Indent(&text, part.json, "", "  ") // a server's annotations may be missing
 		for line := range strings.Lines(text.String()) {
-			lines = append(lines, key+": "+document.CleanText(strings.TrimSuffix(line, "\n")))
+			lines = append(lines, part.name+": "+document.CleanText(strings.TrimSuffix(line, "\n")))
 		}
 	}
 	return lines
