@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// maxLeftBehind limits the abandoned handlers of a tool, each of which holds a goroutine. Above it, calls are
-	// refused.
+	// maxLeftBehind limits the abandoned handlers of a tool. Each holds a goroutine. Above the limit, calls are refused.
 	maxLeftBehind = 64
 	// maxIntents, maxMessage and maxDetailsBytes limit a handler's answer.
 	maxIntents      = 8

@@ -50,7 +50,7 @@ type utterance struct {
 	final           bool
 }
 
-// unreported returns an utterance of which the client gets neither the start nor the stop.
+// unreported returns an utterance whose start and stop the client does not get.
 func (s *State) unreported(startMS, stopMS int64) *utterance {
 	return &utterance{id: s.ids.New("item"), startMS: startMS, stopMS: stopMS, stopped: true, began: true, ended: true}
 }

@@ -88,7 +88,7 @@ type Claim struct {
 // ClaimEffect is a tool call that may make a claim true. Checkpoints contain its JSON form.
 type ClaimEffect struct {
 	Turn  int        `json:"turn,omitempty"`
-	Kinds ClaimKinds `json:"kinds,omitempty"` // what the words of the tool suggest; see [KindsOf]
+	Kinds ClaimKinds `json:"kinds,omitempty"` // suggested by the words of the tool; see [KindsOf]
 	Reads bool       `json:"reads,omitempty"` // it changed nothing
 	Waits bool       `json:"waits,omitempty"` // a person has not approved it: nothing was done
 }

@@ -78,8 +78,8 @@ func (c *schemaCheck) patterns(n *Node) {
 		return
 	}
 	if inSlashes.MatchString(pattern) {
-		c.problem(n.at.With("pattern"), "The pattern %s stands in slashes, which would have to be in the text, flags and all; "+
-			"write what is between them. (A slash that is meant is written [/].)", Show(pattern))
+		c.problem(n.at.With("pattern"), "The pattern %s is between slashes, so it matches only texts with slashes; remove the slashes "+
+			"and the flags. (Write [/] to match a slash.)", Show(pattern))
 	}
 	if _, err := regexp.Compile(pattern); err != nil {
 		c.problem(n.at.With("pattern"), "The regular expression %s does not compile (%v); lookahead, lookbehind and back "+

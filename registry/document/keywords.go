@@ -89,7 +89,7 @@ var refusedKeywords = map[string]string{
 	"propertyNames":     "does not exist in Gemini's form, and a closed object lists its names; remove it",
 	"dependentSchemas": "does not exist in Gemini's form; write the cases as anyOf, or check in the handler and say so " +
 		"in the description",
-	"not": "does not exist in Gemini's form; say what is allowed",
+	"not": "does not exist in Gemini's form; list the allowed values instead",
 	"if": "does not exist in Gemini's form; write the cases as anyOf, or check in the handler and say so " +
 		"in the description",
 	"then": "belongs to if, which does not exist in Gemini's form; remove it",

@@ -70,7 +70,7 @@ func TestCompileParametersRefuses(t *testing.T) {
 		{"default out of bounds", in(`{"type":"integer","maximum":10,"default":50}`), "/properties/a/default", "at most 10"},
 		{"default not in the enum", in(`{"enum":["x"],"default":"y"}`), "/properties/a/default", `must be "x"`},
 		{"default object without a required property", in(`{"type":"object","default":{},"properties":{"b":{"type":"string"}},"required":["b"],"additionalProperties":false}`), "/properties/a/default", "missing"},
-		{"not", in(`{"type":"integer","not":{"const":1}}`), "/properties/a/not", "say what is allowed"},
+		{"not", in(`{"type":"integer","not":{"const":1}}`), "/properties/a/not", "list the allowed values instead"},
 		{"duplicate", `{"type":"object","type":"object","additionalProperties":false}`, "/type", "twice"},
 		{"huge number", in(`{"type":"number","maximum":1e999999999}`), "/properties/a/maximum", "exponent"},
 		{"too large", in(`{"type":"string","description":"` + strings.Repeat("x", maxSchemaBytes) + `"}`), "", "at most"},

@@ -131,8 +131,8 @@ func (d *dialect) history(setup transport.Setup) ([]pastItem, error) {
 	return d.chain(opPast+"_", past...)
 }
 
-// chain encodes entries as items of which each names its predecessor. prefix begins their ids, so that those of two
-// chains differ; the provider's longest id has 32 characters.
+// chain encodes entries as items. Each item names the one before it. prefix begins their ids, so that two chains have
+// different ids; the provider's longest id has 32 characters.
 func (d *dialect) chain(prefix string, past ...transport.Past) (items []pastItem, err error) {
 	calls := 0
 	for _, p := range past {
@@ -238,7 +238,8 @@ func (c *conn) remember(ctx context.Context, items []pastItem) *transport.Error 
 
 func (c *conn) sendHistory(items []pastItem) *transport.Error {
 	_ = c.writeAll(items) // the reads below find the reason
-	for range items {     // a server that gives items other ids has confirmed the last one when it has confirmed as many
+	// A server that changes the ids has confirmed the last item when it has confirmed each one.
+	for range items {
 		ev, _, err := c.await(typeItemDone, typeItemCreated)
 		if err != nil || ev.Item.ID == items[len(items)-1].id {
 			return err
