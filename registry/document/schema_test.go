@@ -35,7 +35,7 @@ func TestCompileParametersRefuses(t *testing.T) {
 		{"a length at an integer", in(`{"type":["integer","null"],"minLength":1}`), "/properties/a/minLength", "has no effect"},
 		{"dependentRequired of an unknown property", in(`{"type":"object","properties":{"b":{"type":"string"}},"dependentRequired":{"c":["b"]},"additionalProperties":false}`), "/properties/a/dependentRequired/c", "no property \"c\""},
 		{"an enum with a value twice", in(`{"type":"number","enum":[1,2,1.0]}`), "/properties/a/enum/2", "twice"},
-		{"a pattern in slashes", in(`{"type":"string","pattern":"/^a$/i"}`), "/properties/a/pattern", "in slashes"},
+		{"a pattern in slashes", in(`{"type":"string","pattern":"/^a$/i"}`), "/properties/a/pattern", "between slashes"},
 		{"an example that does not fit", in(`{"type":"string","maxLength":2,"examples":["a","abc"]}`), "/properties/a/examples/1", "does not fit"},
 		{"definitions", `{"type":"object","additionalProperties":false,"definitions":{}}`, "/definitions", "$defs"},
 		{"$id", `{"$id":"http://example.org/x","type":"object","additionalProperties":false}`, "/$id", "address"},
