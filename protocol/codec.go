@@ -160,10 +160,10 @@ func EncodeClient(m ClientMessage) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// EncodeServer encodes a message as a text frame with its type and seq.
+// EncodeServer encodes a message, which is not an [Unknown], as a text frame with its type and seq.
 func EncodeServer(seq int64, m ServerMessage) ([]byte, error) {
 	h := m.header()
-	h.Type, h.Seq = cmp.Or(serverNames[reflect.TypeOf(m).Elem()], h.Type), seq // an Unknown keeps its own
+	h.Type, h.Seq = serverNames[reflect.TypeOf(m).Elem()], seq
 	out, err := json.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", h.Type, err)

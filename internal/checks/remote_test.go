@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -246,6 +247,23 @@ func (h *recorder) Stopped(s Stop) {
 type remoteFunc func(ctx context.Context, t Text) (bool, error)
 
 func (f remoteFunc) Check(ctx context.Context, t Text) (bool, error) { return f(ctx, t) }
+
+// TestCounts: each result of a check is counted apart.
+func TestCounts(t *testing.T) {
+	set, err := New(time.Second, slog.New(slog.DiscardHandler), &Rule{Name: "r", Outcome: Cut, Words: []string{"damn"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, result := range results {
+		for range i + 1 {
+			set.rules[0].count(result)
+		}
+	}
+	want := []Count{{"r", "passed", 1}, {"r", "matched", 2}, {"r", "late", 3}, {"r", "failed", 4}}
+	if got := set.Counts(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
 
 // TestGate: requests run concurrently, up to a limit. Text without a verdict passes after the hold-back. Close ends the
 // requests.

@@ -273,6 +273,22 @@ func TestUnmatchedAfter(t *testing.T) {
 	}
 }
 
+// TestEffectsAreBounded: the latest effects are remembered, and calls of unknown outcome stay.
+func TestEffectsAreBounded(t *testing.T) {
+	c := New(nil, &Rules{Claims: claimLanguages(t, "en")})
+	c.Restore(Memory{Open: []OpenCall{{Call: "c1", Tool: "send_mail", Runs: "send_mail", Writes: true}}}, "n")
+	for turn := range maxEffects + 10 {
+		c.Done(turn, "book_table", nil)
+	}
+	m := c.Memory()
+	if len(m.Effects) != maxEffects || m.Effects[0].Turn != 10 || m.Effects[maxEffects-1].Turn != maxEffects+9 {
+		t.Errorf("%d effects, %+v to %+v", len(m.Effects), m.Effects[0], m.Effects[len(m.Effects)-1])
+	}
+	if len(m.Lost) != 1 || m.Lost[0].Call != "c1" {
+		t.Errorf("calls of unknown outcome: %+v", m.Lost)
+	}
+}
+
 func TestKindsOf(t *testing.T) {
 	for _, tt := range []struct {
 		want  ClaimKinds
