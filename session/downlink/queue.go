@@ -127,15 +127,31 @@ func (d *Queue) push(m protocol.ServerMessage) (bool, error) {
 		return true, err
 	}
 	d.entries = append(d.entries, Entry{Text: text, seq: seq})
-	d.waiting++
-	d.words += cap(text)
-	d.bytes += cap(text)
+	d.count(d.entries[len(d.entries)-1], 1)
+	return d.queued(), nil
+}
+
+// queued starts the writer after an addition. It returns false if the client is too far behind. The caller must hold mu.
+func (d *Queue) queued() bool {
 	d.run()
 	if d.away {
 		d.boundWaiting()
-		return true, nil
+		return true
 	}
-	return d.fits(), nil
+	return d.fits()
+}
+
+// count adds an entry to the totals, or removes it if by is -1. The caller must hold mu.
+func (d *Queue) count(e Entry, by int) {
+	if e.Text != nil {
+		d.waiting += by
+		d.words += by * cap(e.Text)
+		d.bytes += by * cap(e.Text)
+	}
+	if e.Frame != nil {
+		d.audio += by * len(e.Frame.PCM)
+		d.bytes += by * e.Frame.Size()
+	}
 }
 
 // refuses: full, and the client cannot resume; one that can is disconnected instead. The caller must hold mu.
@@ -281,24 +297,15 @@ func (d *Queue) PushAudio(item string, pcm []byte) bool {
 		return true
 	}
 	n := len(d.entries)
-	if o.start != nil || n == d.head || d.entries[n-1].item != item || !d.entries[n-1].Frame.Extend(pcm, d.joined()) {
-		e := Entry{Frame: d.newFrame(pcm), item: item, Text: o.start}
-		d.entries = append(d.entries, e)
-		d.bytes += e.Frame.Size() + cap(e.Text)
-		if o.start != nil {
-			o.start = nil
-			d.waiting++
-			d.words += cap(e.Text)
-		}
+	if o.start == nil && n > d.head && d.entries[n-1].item == item && d.entries[n-1].Frame.Extend(pcm, d.joined()) {
+		d.audio += len(pcm)
+	} else {
+		d.entries = append(d.entries, Entry{Frame: d.newFrame(pcm), item: item, Text: o.start})
+		d.count(d.entries[n], 1)
+		o.start = nil
 	}
-	d.audio += len(pcm)
 	o.queued += int64(len(pcm))
-	d.run()
-	if d.away {
-		d.boundWaiting()
-		return true
-	}
-	return d.fits()
+	return d.queued()
 }
 
 // newFrame returns a frame with a copy of pcm. For an absent client the frame is no larger than its audio.
@@ -375,10 +382,9 @@ func (d *Queue) flushForEnd(m *protocol.AudioFlush) (replaced bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		more := cap(text) - cap(e.Text)
-		d.words += more
-		d.bytes += more
+		d.count(e, -1)
 		d.entries[d.head+i] = Entry{Text: text, seq: e.seq, kind: repeats}
+		d.count(d.entries[d.head+i], 1)
 		d.charge()
 		return true, nil
 	}
@@ -396,20 +402,13 @@ func (d *Queue) drop(which func(item string) bool, keepEnds bool) (unheard bool)
 			kept = append(kept, e)
 			continue
 		}
+		d.count(e, -1)
 		if e.Frame != nil {
-			n := len(e.Frame.PCM)
-			d.audio -= n
-			d.bytes -= e.Frame.Size()
-			d.flushed += int64(n)
+			d.flushed += int64(len(e.Frame.PCM))
 			e.Frame.Free()
 			if e.announces() {
 				whole = append(whole, e.item)
 			}
-		}
-		if e.Text != nil {
-			d.waiting--
-			d.words -= cap(e.Text)
-			d.bytes -= cap(e.Text)
 		}
 	}
 	clear(d.entries[len(kept):])
@@ -481,14 +480,8 @@ func (d *Queue) Pop(gen int) (e Entry, ok bool) {
 	e = d.entries[d.head]
 	d.entries[d.head] = Entry{}
 	d.head++
-	if e.Frame != nil {
-		d.audio -= len(e.Frame.PCM)
-		d.bytes -= e.Frame.Size()
-	}
+	d.count(e, -1)
 	if e.Text != nil {
-		d.words -= cap(e.Text)
-		d.bytes -= cap(e.Text)
-		d.waiting--
 		e = d.numbered(e)
 	}
 	if e.Frame != nil {

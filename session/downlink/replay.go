@@ -131,21 +131,14 @@ func (d *Queue) boundWaiting() {
 		if i < 0 {
 			break
 		}
-		d.removeMessage(d.head + i)
+		d.count(d.entries[d.head+i], -1)
+		d.entries = slices.Delete(d.entries, d.head+i, d.head+i+1)
 		d.gap = true
 	}
 	d.charge()
 }
 
 func (e Entry) droppable() bool { return e.Frame == nil && e.end == nil && e.kind == plain }
-
-func (d *Queue) removeMessage(i int) {
-	e := d.entries[i]
-	d.waiting--
-	d.words -= cap(e.Text)
-	d.bytes -= cap(e.Text)
-	d.entries = slices.Delete(d.entries, i, i+1)
-}
 
 // Acknowledged records that the client has all messages up to seq. Within an incomplete replay, that means only those
 // before it.
@@ -213,9 +206,7 @@ func (d *Queue) Resume(last int64, has *protocol.ResumeAudio, away time.Duration
 	waiting := slices.DeleteFunc(d.entries[d.head:], func(e Entry) bool {
 		gone := e.kind == lead && e.Frame == nil || r.snapshot && (e.droppable() || e.kind == repeats && !e.opens)
 		if gone {
-			d.waiting--
-			d.words -= cap(e.Text)
-			d.bytes -= cap(e.Text)
+			d.count(e, -1)
 		}
 		return gone
 	})
@@ -294,7 +285,9 @@ func (w *rewinder) rewind(back *Resumed) (less int64) {
 			h.rewound(it, it.end)
 			continue
 		}
-		w.lastOf(it.id)
+		if i := lastFrame(w.entries, it.id); i >= 0 {
+			w.entries[i].last = true
+		}
 		less += it.end - from
 		w.d.unsend(it, from)
 		back.Again = append(back.Again, orchestrator.Again{Item: it.id, Has: audio.Duration(w.d.most.Rate, int(from))})
@@ -340,20 +333,7 @@ func (w *rewinder) lostEnd(e sentEntry) []byte {
 
 func (w *rewinder) add(e Entry) {
 	w.entries = append(w.entries, e)
-	w.d.count(e)
-}
-
-// count adds an entry to the totals. The caller must hold mu.
-func (d *Queue) count(e Entry) {
-	if e.Text != nil {
-		d.waiting++
-		d.words += cap(e.Text)
-		d.bytes += cap(e.Text)
-	}
-	if e.Frame != nil {
-		d.audio += len(e.Frame.PCM)
-		d.bytes += e.Frame.Size()
-	}
+	w.d.count(e, 1)
 }
 
 // endAgain queues another audio.end for items that would stay open at the client, because audio reopens them or a
@@ -363,14 +343,7 @@ func (d *Queue) endAgain(last int64, has *protocol.ResumeAudio, snapshot bool) {
 		if it.ended == 0 || it.ended > last && !snapshot {
 			continue
 		}
-		frame := -1
-		for i, e := range slices.Backward(d.entries) {
-			if e.Frame != nil && e.item == it.id {
-				frame = i
-				break
-			}
-		}
-		if frame >= 0 || it.ended > last {
+		if frame := lastFrame(d.entries, it.id); frame >= 0 || it.ended > last {
 			d.insertEnd(frame+1, it.id, it.turn, it.whole/d.perMS())
 		}
 	}
@@ -388,7 +361,7 @@ func (d *Queue) insertEnd(at int, item string, turn int, ms int64) {
 	}
 	e := Entry{Text: text, item: item, end: m, kind: lead}
 	d.entries = slices.Insert(d.entries, at, e)
-	d.count(e)
+	d.count(e, 1)
 }
 
 func (w *rewinder) audio(it *heldItem, from, to int64) {
@@ -432,13 +405,14 @@ func (w *rewinder) announceOpen(waiting []Entry, gone []string) {
 	w.add(Entry{Text: w.announcement(item, it.turn, it.end), kind: lead})
 }
 
-func (w *rewinder) lastOf(item string) {
-	for i := len(w.entries) - 1; i >= 0; i-- {
-		if w.entries[i].item == item && w.entries[i].Frame != nil {
-			w.entries[i].last = true
-			return
+// lastFrame returns the index of an item's last frame; -1 without one.
+func lastFrame(entries []Entry, item string) int {
+	for i, e := range slices.Backward(entries) {
+		if e.item == item && e.Frame != nil {
+			return i
 		}
 	}
+	return -1
 }
 
 // unsend sets the sent position of an item back. The caller must hold mu.
@@ -476,7 +450,7 @@ func (d *Queue) Lead(messages ...protocol.ServerMessage) error {
 		}
 		e := Entry{Text: text, kind: lead}
 		front = append(front, e)
-		d.count(e)
+		d.count(e, 1)
 	}
 	d.entries, d.head = append(front, d.entries[d.head:]...), 0
 	if n := len(d.replays); d.away && n > 0 {

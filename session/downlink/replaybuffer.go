@@ -113,10 +113,8 @@ func (h *replayBuffer) message(seq int64, text []byte, item string, turn int) {
 	if !h.on() {
 		return
 	}
-	if item != "" {
-		if it := h.item(item); it == nil {
-			h.items = append(h.items, &heldItem{id: item, turn: turn, started: seq})
-		}
+	if item != "" && h.item(item) == nil {
+		h.items = append(h.items, &heldItem{id: item, turn: turn, started: seq})
 	}
 	h.sent = append(h.sent, sentEntry{seq: seq, text: text, item: item})
 	h.messages++
@@ -200,12 +198,10 @@ func (h *replayBuffer) oldest() *heldItem {
 
 func (it *heldItem) dropChunk() *chunk {
 	c := it.chunks[0]
-	n := copy(it.chunks, it.chunks[1:])
-	it.chunks[n] = nil
-	it.chunks = it.chunks[:n]
+	it.chunks = slices.Delete(it.chunks, 0, 1)
 	it.first += chunkSize
 	it.base = min(max(it.base, it.first), it.end)
-	if n == 0 {
+	if len(it.chunks) == 0 {
 		it.first, it.base = it.end, it.end
 	}
 	return c
@@ -248,9 +244,7 @@ func (h *replayBuffer) letGo(over func(item string) bool) {
 	h.items = slices.DeleteFunc(h.items, func(it *heldItem) bool {
 		gone := over(it.id)
 		if gone {
-			for len(it.chunks) > 0 {
-				h.free(it.dropChunk())
-			}
+			h.rewound(it, it.end)
 		}
 		return gone
 	})
@@ -408,13 +402,7 @@ func (h *Budget) leave(d *Queue) {
 func (h *Budget) join(d *Queue) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i, other := range h.away {
-		if other == d {
-			h.away = append(h.away[:i], h.away[i+1:]...)
-			break
-		}
-	}
-	if len(h.away) == 0 {
+	if h.away = slices.DeleteFunc(h.away, func(other *Queue) bool { return other == d }); len(h.away) == 0 {
 		h.away = nil
 	}
 }
