@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -93,7 +94,7 @@ type Coming struct {
 func (m *Manager) Admit(addr netip.Addr, how Coming) (*Admission, error) {
 	a, err := m.admit(addr, how)
 	if err != nil {
-		m.observe(Refused{notAdmitted(err)})
+		m.observe(Refused{cmp.Or(notAdmitted[err], causeUnavailable.Reason)})
 	}
 	return a, err
 }

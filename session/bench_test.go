@@ -106,7 +106,7 @@ func TestAudioPathAllocatesNothing(t *testing.T) {
 		if n := testing.AllocsPerRun(500, func() { batch = walkUp(s, batch, &in, up) }); n != 0 {
 			t.Errorf("%v Hz: %v allocations a frame up", rates, n)
 		}
-		s.model.lookback = &lookback{rate: 16000, all: s.opts.looked}
+		s.model.lookback.begin(16000, s.opts.looked)
 		speech := testutil.Tone(rates[0], 300, -12, 20*time.Millisecond)
 		for _, what := range []string{"noise", "speech"} {
 			if what == "speech" {

@@ -21,57 +21,22 @@ func (s *session) carryOut(a orchestrator.Action) {
 		told := s.records.telling
 		s.records.telling = nil
 		s.command(a.Command, told)
-	case orchestrator.OpenItem, orchestrator.EndItem, orchestrator.FlushItem:
-		s.sound(a)
+	case orchestrator.OpenItem:
+		s.checkQueue(true, s.down.OpenItem(&protocol.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
+	case orchestrator.EndItem:
+		s.checkQueue(s.down.EndItem(&protocol.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
+	case orchestrator.FlushItem:
+		s.checkQueue(s.down.FlushItem(&protocol.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
 	case orchestrator.AboutCall:
-		switch do := a.Do.(type) {
-		case calls.Run:
-			s.byClient.runs(do)
-			s.calls.Run(do)
-		case calls.Cancel:
-			s.calls.Cancel(do.Call)
-		case calls.Ask:
-			s.calls.Ask(do)
-		case calls.Permit:
-			s.calls.Permit(do)
-		case calls.Resolve:
-			s.calls.Resolve(do)
-		case calls.ToClient:
-			s.send(do.Message)
-		case calls.Slow:
-			s.log().Warn("the tools of a turn are slow", "turn", do.Turn, "tool_time_ms", do.Taken.Milliseconds(),
-				"limit_ms", do.Limit.Milliseconds())
+		do, runs := a.Do.(calls.Run)
+		if !runs {
+			s.aboutCall(a.Do)
+			break
 		}
+		s.byClient.runs(do)
+		s.calls.Run(do)
 	case orchestrator.Audit:
 		s.auditDecision(a)
-	case orchestrator.IntentDecided, orchestrator.AgentSwitched, orchestrator.JobTold:
-		s.decision(a)
-	case orchestrator.SwitchLink, orchestrator.Redial, orchestrator.Moving:
-		s.unlink(a)
-	case orchestrator.PrepareExact, orchestrator.PlayExact, orchestrator.SendExact, orchestrator.HoldUser, orchestrator.MuteUser:
-		exactAudio{s}.carryOut(a)
-	case orchestrator.DropHeld:
-		s.model.link().gate.Interrupt()
-	case orchestrator.End:
-		s.end(s.endCause(a))
-	case orchestrator.ToolEnded:
-		s.byClient.ended(a.Call)
-		s.send(a.Message())
-		s.shown.call(s, a)
-	case orchestrator.Failed:
-		s.sendError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: messageFor(a),
-			Retryable: a.Retryable, Ref: a.Ref, RetryAfterMS: a.After.Milliseconds()})
-	default:
-		if m := message(a); m != nil {
-			s.usage.turnEnded(a, m, s.inspect)
-			s.send(m)
-		}
-	}
-}
-
-// decision records decisions about intents, agents and jobs. The caller must hold mu.
-func (s *session) decision(a orchestrator.Action) {
-	switch a := a.(type) {
 	case orchestrator.IntentDecided:
 		s.shown.intent(s, a)
 		if a.Intent.Type == registry.IntentTransferCall && a.Why == "" {
@@ -81,18 +46,52 @@ func (s *session) decision(a orchestrator.Action) {
 		s.agentSwitched(a)
 	case orchestrator.JobTold:
 		s.jobs.markReported(s, a)
+	case orchestrator.SwitchLink:
+		s.switchLink(a)
+	case orchestrator.Redial:
+		if s.model.relink != nil {
+			s.model.relink.next = &a
+		}
+	case orchestrator.Moving:
+		s.beginHandover(a)
+	case orchestrator.PrepareExact, orchestrator.PlayExact, orchestrator.SendExact, orchestrator.HoldUser, orchestrator.MuteUser:
+		exactAudio{s}.carryOut(a)
+	case orchestrator.DropHeld:
+		s.model.link().gate.Interrupt()
+	case orchestrator.End:
+		s.end(s.endCause(a))
+	case orchestrator.TurnEnded:
+		s.send(s.usage.turnEnded(a, s.inspect))
+	case orchestrator.ToolEnded:
+		s.byClient.ended(a.Call)
+		s.send(a.Message())
+		s.shown.call(s, a)
+	case orchestrator.Failed:
+		s.sendError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: messageFor(a),
+			Retryable: a.Retryable, Ref: a.Ref, RetryAfterMS: a.After.Milliseconds()})
+	default:
+		if m := message(a); m != nil {
+			s.send(m)
+		}
 	}
 }
 
-// sound queues the beginning, the end or the flush of an item's audio. The caller must hold mu.
-func (s *session) sound(a orchestrator.Action) {
-	switch a := a.(type) {
-	case orchestrator.OpenItem:
-		s.checkQueue(true, s.down.OpenItem(&protocol.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
-	case orchestrator.EndItem:
-		s.checkQueue(s.down.EndItem(&protocol.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
-	case orchestrator.FlushItem:
-		s.checkQueue(s.down.FlushItem(&protocol.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
+// aboutCall performs a decision about a call that does not run it. The caller must hold mu.
+func (s *session) aboutCall(do calls.Action) {
+	switch do := do.(type) {
+	case calls.Cancel:
+		s.calls.Cancel(do.Call)
+	case calls.Ask:
+		s.calls.Ask(do)
+	case calls.Permit:
+		s.calls.Permit(do)
+	case calls.Resolve:
+		s.calls.Resolve(do)
+	case calls.ToClient:
+		s.send(do.Message)
+	case calls.Slow:
+		s.log().Warn("the tools of a turn are slow", "turn", do.Turn, "tool_time_ms", do.Taken.Milliseconds(),
+			"limit_ms", do.Limit.Milliseconds())
 	}
 }
 
@@ -101,9 +100,6 @@ func message(a orchestrator.Action) protocol.ServerMessage {
 	switch a := a.(type) {
 	case orchestrator.TurnStarted:
 		return &protocol.TurnStarted{Header: inTurn(a.Turn)}
-	case orchestrator.TurnEnded:
-		return &protocol.TurnEnded{Header: inTurn(a.Turn), Status: string(a.Status),
-			Usage: usageOf(a.Usage, a.Cost.Estimated > 0), Latency: latency(a.Latency)}
 	case orchestrator.SpeechStarted:
 		return &protocol.SpeechStarted{Header: inTurn(a.Turn), AudioMS: a.AudioMS}
 	case orchestrator.SpeechStopped:

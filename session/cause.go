@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,154 +46,150 @@ func (c *Cause) retryable() bool {
 	return c.Reason != causeRefused.Reason // the operator must look into it
 }
 
+// causes are those with fixed texts, in the order of their declaration.
+var causes []*Cause
+
+func fixed(c Cause) *Cause {
+	causes = append(causes, &c)
+	return &c
+}
+
 // The causes with fixed texts; refusal makes the others. make docs writes them into docs/protocol.md.
 var (
-	causeHungUp = &Cause{Reason: "client_ended", Close: protocol.CloseDone,
-		When: "you sent `session.end` or closed with 1000"}
-	causeGone = &Cause{Reason: "client_gone", Close: protocol.CloseDone, When: "you did not resume in time"}
+	causeHungUp = fixed(Cause{Reason: "client_ended", Close: protocol.CloseDone,
+		When: "you sent `session.end` or closed with 1000"})
+	causeGone = fixed(Cause{Reason: "client_gone", Close: protocol.CloseDone, When: "you did not resume in time"})
 	// causeLeft: the client's page was closed. The client may resume, as after causeGone.
-	causeLeft = &Cause{Reason: "client_ended", Close: protocol.CloseDone}
+	causeLeft = fixed(Cause{Reason: "client_ended", Close: protocol.CloseDone})
 	// causeText ends a session whose client is absent, causeOperator any session.
-	causeText = &Cause{Reason: "text_continues", Close: protocol.CloseDone,
-		When: "you were away and the conversation continued by text"}
-	causeOperator = &Cause{Reason: "operator_ended", Close: protocol.CloseDone, When: "an operator ended it"}
+	causeText = fixed(Cause{Reason: "text_continues", Close: protocol.CloseDone,
+		When: "you were away and the conversation continued by text"})
+	causeOperator = fixed(Cause{Reason: "operator_ended", Close: protocol.CloseDone, When: "an operator ended it"})
 
 	// The causes about resuming. causeElsewhere is for the older connection.
-	causeElsewhere = &Cause{Reason: "resumed_elsewhere", Close: protocol.CloseResumedElsewhere,
-		When: "another connection resumed it"}
-	causeResume = &Cause{Reason: protocol.CodeResumeRefused, Close: protocol.CloseTicket,
+	causeElsewhere = fixed(Cause{Reason: "resumed_elsewhere", Close: protocol.CloseResumedElsewhere,
+		When: "another connection resumed it"})
+	causeResume = fixed(Cause{Reason: protocol.CodeResumeRefused, Close: protocol.CloseTicket,
 		Code: protocol.CodeResumeRefused, When: "session over or wrong token",
-		Message: "This session does not exist any more, or this client may not resume it; start a new one."}
-	causeResumes = &Cause{Reason: "too_many_resumes", Close: protocol.CloseLimit, Code: protocol.CodeLimit,
-		When: "too many wrong tokens", Message: "Too many attempts to resume this session; wait a moment."}
+		Message: "This session does not exist any more, or this client may not resume it; start a new one."})
+	causeResumes = fixed(Cause{Reason: "too_many_resumes", Close: protocol.CloseLimit, Code: protocol.CodeLimit,
+		When: "too many wrong tokens", Message: "Too many attempts to resume this session; wait a moment."})
 	// causeMoving ends a handed-over session, whose client can resume; causeTaken one that another node took.
-	causeMoving = &Cause{Reason: "moving", Close: protocol.CloseMoving,
-		When: "continues on another gateway or after a restart; [resume](#resuming) at once"}
-	causeUnreached = &Cause{Reason: "moving", Close: protocol.CloseMoving}
-	causeTaken     = &Cause{Reason: "taken_over", Close: protocol.CloseMoving,
-		When: "another gateway has the session; resume"}
+	causeMoving = fixed(Cause{Reason: "moving", Close: protocol.CloseMoving,
+		When: "continues on another gateway or after a restart; [resume](#resuming) at once"})
+	causeUnreached = fixed(Cause{Reason: "moving", Close: protocol.CloseMoving})
+	causeTaken     = fixed(Cause{Reason: "taken_over", Close: protocol.CloseMoving,
+		When: "another gateway has the session; resume"})
 
-	causeIdle   = &Cause{Reason: "idle", Close: protocol.CloseIdle, When: "no speech or text for `limits.idle`"}
-	causeLength = &Cause{Reason: "length_limit", Close: protocol.CloseLength, When: "maximum session length"}
+	causeIdle   = fixed(Cause{Reason: "idle", Close: protocol.CloseIdle, When: "no speech or text for `limits.idle`"})
+	causeLength = fixed(Cause{Reason: "length_limit", Close: protocol.CloseLength, When: "maximum session length"})
 	// causeLapsed: the client's credentials have expired.
-	causeLapsed = &Cause{Reason: "credentials_expired", Close: protocol.CloseTicket,
-		When: "with [enforced expiry](authentication.md#when-credentials-end)"}
+	causeLapsed = fixed(Cause{Reason: "credentials_expired", Close: protocol.CloseTicket,
+		When: "with [enforced expiry](authentication.md#when-credentials-end)"})
 
-	causeTool = &Cause{Reason: "tool_ended", Close: protocol.CloseDone, When: "the model ended it through a tool"}
+	causeTool = fixed(Cause{Reason: "tool_ended", Close: protocol.CloseDone, When: "the model ended it through a tool"})
 
 	// causeNotice: the session cannot continue without its notice.
-	causeNotice = &Cause{Reason: "notice_unheard", Close: protocol.CloseTryLater, Code: protocol.CodeProviderUnavailable,
+	causeNotice = fixed(Cause{Reason: "notice_unheard", Close: protocol.CloseTryLater, Code: protocol.CodeProviderUnavailable,
 		When:    "the [notice](exact.md) could not be said, or was not heard",
-		Message: "The notice at the beginning could not be said or was not heard, so the session ends; try again in a moment."}
+		Message: "The notice at the beginning could not be said or was not heard, so the session ends; try again in a moment."})
 
-	causeChecked = &Cause{Reason: "checked", Close: protocol.CloseDone, When: "a [check](checks.md) of an answer ended it"}
+	causeChecked = fixed(Cause{Reason: "checked", Close: protocol.CloseDone, When: "a [check](checks.md) of an answer ended it"})
 
-	causeShutdown = &Cause{Reason: "server_shutdown", Close: protocol.CloseServerLeaving, When: "the gateway stops"}
+	causeShutdown = fixed(Cause{Reason: "server_shutdown", Close: protocol.CloseServerLeaving, When: "the gateway stops"})
 
-	causeSlow = &Cause{Reason: "slow_client", Close: protocol.CloseSlowClient,
-		When: "you read nothing for 5 s, or are 120 s of audio, 4,096 messages or 24 MiB behind; you may [resume](#resuming)"}
+	causeSlow = fixed(Cause{Reason: "slow_client", Close: protocol.CloseSlowClient,
+		When: "you read nothing for 5 s, or are 120 s of audio, 4,096 messages or 24 MiB behind; you may [resume](#resuming)"})
 
-	causeTooBig = &Cause{Reason: "message_too_big", Close: protocol.CloseTooBig, Code: protocol.CodeInvalidMessage,
+	causeTooBig = fixed(Cause{Reason: "message_too_big", Close: protocol.CloseTooBig, Code: protocol.CodeInvalidMessage,
 		When:    "a frame over 64 KiB or the operator's limit",
-		Message: "The message exceeds this gateway's limit (64 KiB by default)."}
-	causeFlood = &Cause{Reason: "flooding", Close: protocol.CloseLimit, Code: protocol.CodeFlooding,
+		Message: "The message exceeds this gateway's limit (64 KiB by default)."})
+	causeFlood = fixed(Cause{Reason: "flooding", Close: protocol.CloseLimit, Code: protocol.CodeFlooding,
 		When:    "[too much input](#how-much-may-come) or too many errors",
-		Message: "More than 20 errors within 10 seconds, more than 200 in all, or more frames than allowed; the session ends."}
+		Message: "More than 20 errors within 10 seconds, more than 200 in all, or more frames than allowed; the session ends."})
 
 	// The causes for a client that is refused for lack of capacity.
-	causeFull = &Cause{Reason: "full", Close: protocol.CloseTryLater, Code: protocol.CodeLimit,
-		When: "no free session", Message: "The gateway is full; try again in a moment."}
-	causeBehind = &Cause{Reason: "behind", Close: protocol.CloseTryLater, Code: protocol.CodeLimit,
+	causeFull = fixed(Cause{Reason: "full", Close: protocol.CloseTryLater, Code: protocol.CodeLimit,
+		When: "no free session", Message: "The gateway is full; try again in a moment."})
+	causeBehind = fixed(Cause{Reason: "behind", Close: protocol.CloseTryLater, Code: protocol.CodeLimit,
 		When:    "late by seconds or [overloaded](cost.md#overload)",
-		Message: "The gateway is overloaded; try again in a moment."}
-	causeTooMany = &Cause{Reason: "too_many_sessions", Close: protocol.CloseLimit, Code: protocol.CodeLimit,
+		Message: "The gateway is overloaded; try again in a moment."})
+	causeTooMany = fixed(Cause{Reason: "too_many_sessions", Close: protocol.CloseLimit, Code: protocol.CodeLimit,
 		When:    "too many from your address",
-		Message: "Too many sessions from your address; end one, or try again in a moment."}
+		Message: "Too many sessions from your address; end one, or try again in a moment."})
 	// causeCrowd and causeSpent: the limit of a user or a key is reached. causeUsedUp ends a running session.
-	causeCrowd = &Cause{Reason: "too_many_of_yours", Close: protocol.CloseLimit, Code: protocol.CodeLimit,
+	causeCrowd = fixed(Cause{Reason: "too_many_of_yours", Close: protocol.CloseLimit, Code: protocol.CodeLimit,
 		When:    "too many, or too fast, for the user or key",
-		Message: "You have reached your limit of sessions, or start them too fast; end one, or try again in a moment."}
-	causeSpent = &Cause{Reason: "budget", Close: protocol.CloseLimit, Code: protocol.CodeBudget,
-		When: "quota used up; `until` if known", Message: "Your quota is used up; come back later."}
-	causeUsedUp = &Cause{Reason: "budget", Close: protocol.CloseLimit, Code: protocol.CodeBudget,
-		Message: "This conversation's quota is used up; start a new one, unless that is refused."}
-	causeCrowded = &Cause{Reason: "crowded_out", Close: protocol.CloseTryLater, Code: protocol.CodeLimit,
+		Message: "You have reached your limit of sessions, or start them too fast; end one, or try again in a moment."})
+	causeSpent = fixed(Cause{Reason: "budget", Close: protocol.CloseLimit, Code: protocol.CodeBudget,
+		When: "quota used up; `until` if known", Message: "Your quota is used up; come back later."})
+	causeUsedUp = fixed(Cause{Reason: "budget", Close: protocol.CloseLimit, Code: protocol.CodeBudget,
+		Message: "This conversation's quota is used up; start a new one, unless that is refused."})
+	causeCrowded = fixed(Cause{Reason: "crowded_out", Close: protocol.CloseTryLater, Code: protocol.CodeLimit,
 		When:    "too many connections without `session.start`",
-		Message: "Too many connections are waiting for session.start; connect again and send it at once."}
+		Message: "Too many connections are waiting for session.start; connect again and send it at once."})
 
 	// causeBlocked: the user is locked out; blocked adds the time.
-	causeBlocked = &Cause{Reason: "blocked", Close: protocol.CloseBlocked, Code: protocol.CodeBlocked,
-		When: "the user is blocked", Message: "You are blocked for a while; come back later."}
+	causeBlocked = fixed(Cause{Reason: "blocked", Close: protocol.CloseBlocked, Code: protocol.CodeBlocked,
+		When: "the user is blocked", Message: "You are blocked for a while; come back later."})
 
-	causeStartTimeout = &Cause{Reason: "start_timeout", Close: protocol.CloseStartTimeout,
+	causeStartTimeout = fixed(Cause{Reason: "start_timeout", Close: protocol.CloseStartTimeout,
 		Code: protocol.CodeStartTimeout, When: "no `session.start` in time",
-		Message: "No session.start arrived in time; it must be the first message."}
+		Message: "No session.start arrived in time; it must be the first message."})
 
 	// The causes about a ticket.
-	causeTicketMissing = &Cause{Reason: protocol.CodeTicketMissing, Close: protocol.CloseTicket,
+	causeTicketMissing = fixed(Cause{Reason: protocol.CodeTicketMissing, Close: protocol.CloseTicket,
 		Code: protocol.CodeTicketMissing, When: "a ticket is required",
-		Message: "This gateway requires a ticket; get one from the program that invites you, and send it in session.start."}
-	causeTicketWrong = &Cause{Reason: protocol.CodeTicketWrong, Close: protocol.CloseTicket,
+		Message: "This gateway requires a ticket; get one from the program that invites you, and send it in session.start."})
+	causeTicketWrong = fixed(Cause{Reason: protocol.CodeTicketWrong, Close: protocol.CloseTicket,
 		Code: protocol.CodeTicketWrong, When: "unknown, or two different tickets",
-		Message: "This ticket does not exist; ask for a new one."}
-	causeTicketsDiffer = &Cause{Reason: protocol.CodeTicketWrong, Close: protocol.CloseTicket,
+		Message: "This ticket does not exist; ask for a new one."})
+	causeTicketsDiffer = fixed(Cause{Reason: protocol.CodeTicketWrong, Close: protocol.CloseTicket,
 		Code:    protocol.CodeTicketWrong,
-		Message: "The ticket in session.start differs from the one in the subprotocols; send one, or the same."}
-	causeTicketOrigin = &Cause{Reason: protocol.CodeTicketOrigin, Close: protocol.CloseTicket,
+		Message: "The ticket in session.start differs from the one in the subprotocols; send one, or the same."})
+	causeTicketOrigin = fixed(Cause{Reason: protocol.CodeTicketOrigin, Close: protocol.CloseTicket,
 		Code: protocol.CodeTicketOrigin, When: "for another origin",
-		Message: "The ticket is for pages of another origin; use it there, or ask for one for this origin."}
-	causeTicketUsed = &Cause{Reason: protocol.CodeTicketUsed, Close: protocol.CloseTicketUsed,
+		Message: "The ticket is for pages of another origin; use it there, or ask for one for this origin."})
+	causeTicketUsed = fixed(Cause{Reason: protocol.CodeTicketUsed, Close: protocol.CloseTicketUsed,
 		Code: protocol.CodeTicketUsed, When: "used or replaced",
-		Message: "The ticket was already used, or a newer one has replaced it; ask for a new one."}
-	causeTicketLate = &Cause{Reason: protocol.CodeTicketExpired, Close: protocol.CloseTicketUsed,
+		Message: "The ticket was already used, or a newer one has replaced it; ask for a new one."})
+	causeTicketLate = fixed(Cause{Reason: protocol.CodeTicketExpired, Close: protocol.CloseTicketUsed,
 		Code: protocol.CodeTicketExpired, When: "too late",
-		Message: "The ticket has expired; ask for a new one, and use it at once."}
-	causeVoiceActive = &Cause{Reason: protocol.CodeVoiceActive, Close: protocol.CloseTicketUsed,
+		Message: "The ticket has expired; ask for a new one, and use it at once."})
+	causeVoiceActive = fixed(Cause{Reason: protocol.CodeVoiceActive, Close: protocol.CloseTicketUsed,
 		Code: protocol.CodeVoiceActive, When: "the conversation has another voice session",
-		Message: "Another voice session of this conversation is running; end it first."}
+		Message: "Another voice session of this conversation is running; end it first."})
 	// causeVoiceLost: the session may not be the only one of its conversation.
-	causeVoiceLost = &Cause{Reason: protocol.CodeVoiceLost, Close: protocol.CloseVoiceLost,
+	causeVoiceLost = fixed(Cause{Reason: protocol.CodeVoiceLost, Close: protocol.CloseVoiceLost,
 		Code:    protocol.CodeVoiceLost,
 		When:    "the store was unavailable for 27 s, or another session started; use a new ticket",
-		Message: "The gateway can no longer ensure that this is the conversation's only voice session; start again with a new ticket."}
+		Message: "The gateway can no longer ensure that this is the conversation's only voice session; start again with a new ticket."})
 	// causeNotYours: the conversation belongs to another user.
-	causeNotYours = &Cause{Reason: protocol.CodeUnknownConversation, Close: protocol.CloseUnknownTarget,
+	causeNotYours = fixed(Cause{Reason: protocol.CodeUnknownConversation, Close: protocol.CloseUnknownTarget,
 		Code: protocol.CodeUnknownConversation, When: "belongs to another user",
-		Message: "You have no such conversation; start without conversation_id, or with a new one."}
-	causeStore = &Cause{Reason: protocol.CodeStoreUnavailable, Close: protocol.CloseInternal,
+		Message: "You have no such conversation; start without conversation_id, or with a new one."})
+	causeStore = fixed(Cause{Reason: protocol.CodeStoreUnavailable, Close: protocol.CloseInternal,
 		Code: protocol.CodeStoreUnavailable, When: "ticket or conversation could not be read",
-		Message: "The gateway cannot check who you are at the moment; try again soon."}
+		Message: "The gateway cannot check who you are at the moment; try again soon."})
 
-	causeUnavailable = &Cause{Reason: "provider_unavailable", Close: protocol.CloseProviderUnavailable,
+	causeUnavailable = fixed(Cause{Reason: "provider_unavailable", Close: protocol.CloseProviderUnavailable,
 		Code: protocol.CodeProviderUnavailable, When: "the model was unreachable for 10 s",
-		Message: "The voice model is unreachable at the moment; try again soon."}
-	causeRefused = &Cause{Reason: "provider_refused", Close: protocol.CloseProviderUnavailable,
+		Message: "The voice model is unreachable at the moment; try again soon."})
+	causeRefused = fixed(Cause{Reason: "provider_refused", Close: protocol.CloseProviderUnavailable,
 		Code: protocol.CodeProviderUnavailable, When: "the model refuses the gateway's request or key",
-		Message: "The voice model refuses this gateway's request; its operator must look into it."}
-	causeLost = &Cause{Reason: "provider_lost", Close: protocol.CloseProviderLost, Code: protocol.CodeProviderLost,
-		When: "the model's connection broke", Message: "The connection to the voice model was lost; start again."}
-	causeExpired = &Cause{Reason: "provider_expired", Close: protocol.CloseProviderLost,
+		Message: "The voice model refuses this gateway's request; its operator must look into it."})
+	causeLost = fixed(Cause{Reason: "provider_lost", Close: protocol.CloseProviderLost, Code: protocol.CodeProviderLost,
+		When: "the model's connection broke", Message: "The connection to the voice model was lost; start again."})
+	causeExpired = fixed(Cause{Reason: "provider_expired", Close: protocol.CloseProviderLost,
 		Code: protocol.CodeProviderLost, When: "the model's session reached its maximum length",
-		Message: "The voice model's session reached its maximum length; start again."}
-	causeStalled = &Cause{Reason: "provider_stalled", Close: protocol.CloseProviderLost,
+		Message: "The voice model's session reached its maximum length; start again."})
+	causeStalled = fixed(Cause{Reason: "provider_stalled", Close: protocol.CloseProviderLost,
 		Code: protocol.CodeProviderLost, When: "the model read nothing for 15 s",
-		Message: "The voice model stopped reading messages; start again."}
+		Message: "The voice model stopped reading messages; start again."})
 
-	causeInternal = &Cause{Reason: "internal", Close: protocol.CloseInternal, Code: protocol.CodeInternal,
-		When: "a bug of the gateway", Message: "Something went wrong in the gateway; start again."}
+	causeInternal = fixed(Cause{Reason: "internal", Close: protocol.CloseInternal, Code: protocol.CodeInternal,
+		When: "a bug of the gateway", Message: "Something went wrong in the gateway; start again."})
 )
-
-func causes() []*Cause {
-	return []*Cause{
-		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving,
-		causeUnreached, causeTaken, causeIdle, causeLength, causeLapsed, causeTool, causeNotice, causeShutdown, causeSlow,
-		causeTooBig, causeFlood, causeFull, causeBehind, causeTooMany, causeCrowd, causeSpent, causeUsedUp, causeCrowded,
-		causeBlocked,
-		causeTicketMissing, causeTicketWrong, causeTicketsDiffer, causeTicketOrigin, causeTicketUsed, causeTicketLate,
-		causeVoiceActive, causeVoiceLost, causeNotYours, causeStore,
-		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,
-	}
-}
 
 func refusal(close websocket.StatusCode, code, format string, args ...any) *Cause {
 	return &Cause{Reason: code, Close: close, Code: code, Message: fmt.Sprintf(format, args...)}
@@ -247,38 +244,26 @@ func lostBy(kind transport.Kind) *Cause {
 	}
 }
 
+var endCauses = map[orchestrator.EndReason]*Cause{
+	orchestrator.EndHungUp:  causeHungUp,
+	orchestrator.EndIdle:    causeIdle,
+	orchestrator.EndLength:  causeLength,
+	orchestrator.EndLapsed:  causeLapsed,
+	orchestrator.EndNotice:  causeNotice,
+	orchestrator.EndTool:    causeTool,
+	orchestrator.EndChecked: causeChecked,
+	orchestrator.EndGone:    causeGone,
+	orchestrator.EndBudget:  causeUsedUp,
+}
+
 func (e *ending) endCause(a orchestrator.End) *Cause {
 	if until := e.blockedUntil.Load(); a.Reason == orchestrator.EndTool && until != nil {
 		return blocked(*until)
 	}
-	return endCause(a)
-}
-
-func endCause(a orchestrator.End) *Cause {
-	switch a.Reason {
-	case orchestrator.EndHungUp:
-		return causeHungUp
-	case orchestrator.EndIdle:
-		return causeIdle
-	case orchestrator.EndLength:
-		return causeLength
-	case orchestrator.EndLapsed:
-		return causeLapsed
-	case orchestrator.EndNotice:
-		return causeNotice
-	case orchestrator.EndTool:
-		return causeTool
-	case orchestrator.EndChecked:
-		return causeChecked
-	case orchestrator.EndGone:
-		return causeGone
-	case orchestrator.EndBudget:
-		return causeUsedUp
-	case orchestrator.EndLost:
+	if a.Reason == orchestrator.EndLost {
 		return lostBy(a.Kind)
-	default:
-		return causeInternal
 	}
+	return cmp.Or(endCauses[a.Reason], causeInternal)
 }
 
 // ending is the end of a session, in a tenth of the memory of a context with a child. It may be used concurrently.
@@ -339,13 +324,14 @@ func (e *ending) cause() *Cause {
 	return e.why
 }
 
-func (e *ending) context() context.Context { return untilOver{e} }
+func (e *ending) context() context.Context { return untilOver{context.Background(), e} }
 
-type untilOver struct{ e *ending }
+type untilOver struct {
+	context.Context
+	e *ending
+}
 
-func (untilOver) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
-func (untilOver) Value(any) any                           { return nil }
-func (u untilOver) Done() <-chan struct{}                 { return u.e.done }
+func (u untilOver) Done() <-chan struct{} { return u.e.done }
 
 func (u untilOver) Err() error {
 	if u.e.isOver() {

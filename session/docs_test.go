@@ -47,13 +47,13 @@ func closeRows(t *testing.T) string {
 		{Close: protocol.CloseUnknownTarget, Reason: "unknown_agent", When: "not configured"},
 	}
 	described := map[string]bool{}
-	for _, c := range causes() {
+	for _, c := range causes {
 		if c.When != "" {
 			rows = append(rows, c)
 			described[fmt.Sprint(c.Close, c.Reason)] = true
 		}
 	}
-	for _, c := range causes() {
+	for _, c := range causes {
 		if !described[fmt.Sprint(c.Close, c.Reason)] {
 			t.Errorf("the cause %s has no When for docs/protocol.md", c.Reason)
 		}

@@ -148,7 +148,7 @@ func TestRetryableOfErrors(t *testing.T) {
 // exceptions where the close code disagrees.
 func TestRetryableOfCauses(t *testing.T) {
 	except := map[string]bool{causeRefused.Reason: true, causeVoiceActive.Reason: true}
-	for _, c := range causes() {
+	for _, c := range causes {
 		if c.Code == "" {
 			continue
 		}

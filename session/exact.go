@@ -52,17 +52,8 @@ func (s exactAudio) carryOut(a orchestrator.Action) {
 }
 
 func (s exactAudio) prepare(id, text string) {
-	ctx, cancel := context.WithTimeout(context.Background(), speechTime)
+	ctx, cancel := context.WithTimeout(s.context(), speechTime)
 	defer cancel()
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		select {
-		case <-s.done:
-			cancel()
-		case <-over:
-		}
-	}()
 	clip, err := s.speak(ctx, text)
 	if err == nil {
 		s.dispatch(orchestrator.ExactReady{ID: id, AudioMS: audio.MS(s.start.OutputRate, len(clip.pcm)), Audio: clip})

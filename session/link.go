@@ -21,13 +21,10 @@ import (
 // modelSide is the session's state that concerns its model and outlives each connection.
 type modelSide struct {
 	linked   atomic.Pointer[link] // stored under mu, and while nothing sends to the model
-	lookback *lookback            // fixed; nil if the session ends with its first connection
-	// redial opens connections for the current agent; nil if the session ends with its first one. It is stored under mu.
+	lookback lookback             // keeps nothing if the session ends with its first connection
+	// redial opens connections for the current agent; nil for a session that only ends here. It is stored under mu.
 	redial atomic.Pointer[redialer]
-	parts  struct { // the first values of lookback and redial
-		look   lookback
-		redial redialer
-	}
+	first  redialer // the first value of redial
 
 	// Guarded by mu.
 	relink   *relink   // nil while the session keeps its link

@@ -29,10 +29,10 @@ var lookLevel = int(32768 * math.Pow(10, (audio.FaintestSpeech-consonantLevel)/2
 
 const consonantLevel = 10.0
 
-// lookback keeps audio that was sent to the model and not answered, so that another connection can hear it. A nil
-// lookback keeps nothing. It may be used concurrently; audio comes in the order of sending.
+// lookback keeps audio that was sent to the model and not answered, so that another connection can hear it; nothing
+// before begin. It may be used concurrently; audio comes in the order of sending.
 type lookback struct {
-	all *atomic.Int64 // bytes of memory in all sessions; fixed
+	all *atomic.Int64 // bytes of memory in all sessions; fixed, nil if it keeps nothing
 
 	mu       sync.Mutex // guards the following fields
 	rate     int        // Hz
@@ -47,12 +47,11 @@ type stretch struct {
 	bytes  int
 }
 
-// begin must be called first.
 func (l *lookback) begin(rate int, all *atomic.Int64) { l.rate, l.all = rate, all }
 
 // sent takes audio that was sent to the model. again: another connection or process has sent it before.
 func (l *lookback) sent(pcm []byte, again bool) {
-	if l == nil {
+	if l.all == nil {
 		return
 	}
 	l.mu.Lock()
@@ -119,9 +118,6 @@ func (l *lookback) drop(c *stretch) {
 
 // The preceding sound belongs to the speech, unless the client detects speech (told).
 func (l *lookback) speechStarted(told bool) {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if told {
@@ -135,9 +131,6 @@ func (l *lookback) speechStarted(told bool) {
 
 // speechStopped records that the user has stopped. The words are kept until the model answers.
 func (l *lookback) speechStopped() {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.speaking = false
@@ -145,9 +138,6 @@ func (l *lookback) speechStopped() {
 
 // answered drops finished speech, because the model answers it.
 func (l *lookback) answered() {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.speaking {
@@ -157,9 +147,6 @@ func (l *lookback) answered() {
 
 // ms returns the length of the kept audio.
 func (l *lookback) ms() int64 {
-	if l == nil {
-		return 0
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return audio.MS(l.rate, l.words.bytes+l.sound.bytes)
@@ -178,9 +165,6 @@ func (l *lookback) take() []*audio.Frame {
 }
 
 func (l *lookback) forget() {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop(&l.words)
@@ -189,9 +173,6 @@ func (l *lookback) forget() {
 }
 
 func (l *lookback) resample(r *audio.Resampler, rate int) {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rate = rate

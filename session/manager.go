@@ -17,6 +17,7 @@ import (
 	"voicegw/internal/quota"
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session/downlink"
 	"voicegw/session/handoff"
@@ -146,9 +147,7 @@ func (g *startup) begin(a *Admission, c Client) *session {
 	logger, start := g.logger, g.start
 	if cause != nil {
 		g.m.throttle.Info("session refused", cause.Reason, "session_id", g.SessionID, "addr", a.addr.String())
-		g.m.observe(Refused{cause.Reason})
-		g.followRefused(cause)
-		refuse(c, cause)
+		g.refuse(c, cause)
 		return nil
 	}
 	s, err := newSession(g, g.options(), c, model)
@@ -157,20 +156,15 @@ func (g *startup) begin(a *Admission, c Client) *session {
 		if err := model.Close(); err != nil {
 			logger.Debug("closing the model's connection", "error", err)
 		}
-		g.m.observe(Refused{causeInternal.Reason})
-		g.followRefused(causeInternal)
-		refuse(c, causeInternal)
+		g.refuse(c, causeInternal)
 		return nil
 	}
 	s.event(g.started())
 	to := s.model.link().info()
-	s.watch.follower = g.follow(to.Provider, to.Model, "")
 	logger.Info("session started", "provider", to.Provider, "model", to.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.arrivedAt).Milliseconds(),
 		"client", clientName(start))
 	g.m.reportLifecycle(s, g.entry, nil)
-	s.model.parts.redial = g.redialer()
-	s.model.redial.Store(&s.model.parts.redial)
 	token := g.m.enroll(s)
 	g.m.publish(s, g)
 	s.begin(token)
@@ -190,11 +184,16 @@ func (m *Manager) enroll(s *session) (token string) {
 	return token
 }
 
-func (g *startup) redialer() redialer {
-	return redialer{m: g.m, provider: g.provider, modelRequest: g.modelRequest}
+func (g *startup) refuse(c Client, cause *Cause) {
+	g.m.observe(Refused{cause.Reason})
+	if cause.Close == protocol.CloseProviderUnavailable || cause.Close == protocol.CloseInternal {
+		g.follow(transport.Info{Provider: g.provider}, cause.Reason)
+	}
+	refuse(c, cause)
 }
 
 func (m *Manager) publish(s *session, g *startup) {
+	s.watch.follower = g.follow(s.model.link().info(), "")
 	m.roster.add(s)
 	if ctx := m.ctx(); ctx.Err() != nil {
 		s.end(causeOf(context.Cause(ctx))) // endAll may have missed it

@@ -1,7 +1,8 @@
 package session
 
 import (
-	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"voicegw/audio"
@@ -137,33 +138,15 @@ func (Returned) event()     {}
 // Reasons returns every Reason that this package names. Other refusals have a code of package protocol.
 func Reasons() []string {
 	var all []string
-	for _, c := range causes() {
+	for _, c := range causes {
 		all = append(all, c.Reason)
 	}
-	return append(all, refusedDraining, refusedFull, refusedAddress, refusedBehind, refusedUnreachable)
+	return slices.AppendSeq(all, maps.Values(notAdmitted)) // an UnreachableError has the reason of causeUnavailable
 }
 
-// The reasons for refusing a connection before its upgrade.
-const (
-	refusedDraining    = "draining"
-	refusedFull        = "full"
-	refusedAddress     = "address"
-	refusedBehind      = "behind"
-	refusedUnreachable = "provider_unavailable"
-)
-
-func notAdmitted(err error) string {
-	switch {
-	case errors.Is(err, ErrDraining):
-		return refusedDraining
-	case errors.Is(err, ErrFull):
-		return refusedFull
-	case errors.Is(err, ErrAddressLimit):
-		return refusedAddress
-	case errors.Is(err, ErrBehind):
-		return refusedBehind
-	}
-	return refusedUnreachable
+// notAdmitted has the reasons for refusing a connection before its upgrade.
+var notAdmitted = map[error]string{
+	ErrDraining: "draining", ErrFull: "full", ErrAddressLimit: "address", ErrBehind: "behind",
 }
 
 func discardEvent(Event) {}
@@ -282,24 +265,14 @@ type Step struct {
 	Event Event
 }
 
-func (c *Cause) faulty() bool {
-	return c.Close == protocol.CloseProviderUnavailable || c.Close == protocol.CloseInternal
-}
-
-func (g *startup) followRefused(cause *Cause) {
-	if cause.faulty() {
-		g.follow(g.provider, "", cause.Reason)
-	}
-}
-
-// follow reports the begin of a session; refused is the reason for a refused one.
-func (g *startup) follow(provider, model, refused string) Followed {
+// follow reports the begin of a session with that model; refused is the reason for a refused one.
+func (g *startup) follow(to transport.Info, refused string) Followed {
 	tell := g.options().Follow
 	if tell == nil {
 		return Followed{}
 	}
 	o := Opening{
-		SessionID: g.SessionID, Provider: provider, Model: model, Entry: g.entry, Parent: g.Parent,
+		SessionID: g.SessionID, Provider: to.Provider, Model: to.Model, Entry: g.entry, Parent: g.Parent,
 		Came: g.arrivedAt, Started: g.startedAt, Known: g.knownAt, Begun: time.Now(), Refused: refused,
 	}
 	if g.agent != nil {

@@ -49,7 +49,7 @@ func (l *link) lost(op string, err error) {
 	}
 	begun := s.model.redial.Load() != nil
 	if !begun {
-		s.end(endCause(orchestrator.End{Reason: orchestrator.EndLost, Kind: transport.KindOf(l.failed)}))
+		s.end(lostBy(transport.KindOf(l.failed)))
 	}
 	s.mu.Unlock()
 	switch {
@@ -59,9 +59,7 @@ func (l *link) lost(op string, err error) {
 		kind, after := lossOf(l.failed)
 		s.dispatchFrom(l, orchestrator.LinkLost{Kind: kind, After: after})
 	default:
-		if err := l.conn.Close(); err != nil {
-			s.log().Debug("closing the model's connection", "error", err)
-		}
+		s.closeModel(l.conn)
 	}
 }
 
@@ -95,20 +93,6 @@ func (l *link) expires() {
 	}
 	if life := at.Sub(now); life > 0 {
 		s.dispatchFrom(l, orchestrator.LinkExpiring{From: at.Add(-min(life/6, spareQuiet)), By: at.Add(-min(life/20, spare))})
-	}
-}
-
-// unlink gives up the session's link, for another one or with the session. The caller must hold mu.
-func (s *session) unlink(a orchestrator.Action) {
-	switch a := a.(type) {
-	case orchestrator.SwitchLink:
-		s.switchLink(a)
-	case orchestrator.Redial:
-		if s.model.relink != nil {
-			s.model.relink.next = &a
-		}
-	case orchestrator.Moving:
-		s.beginHandover(a)
 	}
 }
 
@@ -168,9 +152,7 @@ func (w *relink) run() {
 	if w.carried = transport.CarryOver(w.from.conn); w.carried != nil {
 		defer w.carried.Drop()
 	}
-	if err := w.from.conn.Close(); err != nil {
-		s.log().Debug("closing the model's connection", "error", err)
-	}
+	s.closeModel(w.from.conn)
 	w.from.over.Wait() // all its events were handled
 	w.from.reportSkipped()
 	for {
@@ -363,9 +345,7 @@ func (w *relink) use(conn transport.Conn, how orchestrator.LinkHow) error {
 		err = w.install(l, how)
 	}
 	if err != nil {
-		if err := conn.Close(); err != nil {
-			s.log().Debug("closing the model's connection", "error", err)
-		}
+		s.closeModel(conn)
 		return err
 	}
 	s.readers.Add(1)

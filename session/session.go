@@ -117,6 +117,7 @@ type identity struct {
 	elsewhere time.Duration // from startedAt to its beginning in this process
 }
 
+// newSession returns a session that has not begun. c is nil for one that another process has run and that only ends here.
 func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*session, error) {
 	info, start := model.Info(), g.start
 	s := &session{
@@ -157,8 +158,11 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 	s.ear.modelHears = info.Capabilities.SpeechEvents
 	s.transcript = newTranscript(s, info.Capabilities)
 	if opts.Policy.Relink && orchestrator.Replaceable(info.Capabilities) {
-		s.model.lookback = &s.model.parts.look
 		s.model.lookback.begin(info.InputRate, opts.looked)
+	}
+	if g.restoring == nil || g.restoring.resume != nil {
+		s.model.first = redialer{m: g.m, provider: g.provider, modelRequest: g.modelRequest}
+		s.model.redial.Store(&s.model.first)
 	}
 	if g.restoring != nil {
 		s.epoch = g.restoring.taken.Record.Epoch
@@ -174,6 +178,10 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 	s.calls.Begin(s.opts.Executor, toolHost{s}.conversation())
 	if s.admission = g.admission; s.admission != nil {
 		s.origin = s.admission.Origin
+	}
+	if c == nil {
+		s.down.Detach()
+		return s, nil
 	}
 	s.inbound.Lock()
 	defer s.inbound.Unlock()
@@ -242,15 +250,19 @@ func (s *session) begin(token string) {
 func (s *session) finish() *Cause {
 	cause := s.finalCause()
 	s.closeClient(cause)
-	if err := s.model.link().conn.Close(); err != nil {
-		s.log().Debug("closing the model's connection", "error", err)
-	}
+	s.closeModel(s.model.link().conn)
 	s.up.close()
 	s.up.wait()
 	s.readers.Wait()
 	s.client.leaving.Wait()
 	s.model.lookback.forget()
 	return cause
+}
+
+func (s *session) closeModel(conn transport.Conn) {
+	if err := conn.Close(); err != nil {
+		s.log().Debug("closing the model's connection", "error", err)
+	}
 }
 
 func (s *session) settle() {

@@ -52,14 +52,11 @@ func (m *Manager) Refuses(p auth.Principal) *meter.Refusal {
 }
 
 func limited(no *meter.Refusal) *Cause {
-	is := causeCrowd
-	if no.Day() {
-		is = causeSpent
+	if !no.Day() {
+		return causeCrowd
 	}
-	c := *is
-	if no.Day() {
-		c.Until = time.Now().Add(no.RetryIn).UTC().Truncate(time.Second)
-	}
+	c := *causeSpent
+	c.Until = time.Now().Add(no.RetryIn).UTC().Truncate(time.Second)
 	return &c
 }
 
@@ -100,17 +97,16 @@ func (u *usage) charge(l *link, more cost.Amount) {
 	}
 }
 
-// turnEnded adds the cost to an inspecting client's message. The caller must hold mu.
-func (u *usage) turnEnded(a orchestrator.Action, m protocol.ServerMessage, inspect bool) {
-	ended, ok := a.(orchestrator.TurnEnded)
-	if !ok {
-		return
-	}
+// turnEnded counts a turn and returns its message, with the cost for an inspecting client. The caller must hold mu.
+func (u *usage) turnEnded(a orchestrator.TurnEnded, inspect bool) *protocol.TurnEnded {
 	u.meter.Turn()
 	u.sum.Turns++
-	if m, ok := m.(*protocol.TurnEnded); ok && inspect {
-		m.Usage.Cost = &protocol.Cost{USDMicros: int64(ended.Cost.Micros), Unpriced: ended.Cost.Unpriced}
+	m := &protocol.TurnEnded{Header: inTurn(a.Turn), Status: string(a.Status),
+		Usage: usageOf(a.Usage, a.Cost.Estimated > 0), Latency: latency(a.Latency)}
+	if inspect {
+		m.Usage.Cost = &protocol.Cost{USDMicros: int64(a.Cost.Micros), Unpriced: a.Cost.Unpriced}
 	}
+	return m
 }
 
 func (m *Manager) auditCost(s *session, since time.Time, cause *Cause) cost.Sum {

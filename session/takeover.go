@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"voicegw/internal/auth"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
@@ -190,10 +188,7 @@ func (g *startup) continueSession(a *Admission, c Client, t *Taken) (s *session,
 		g.leave()
 		return nil, false, causeInternal
 	}
-	s.model.parts.redial = g.redialer()
-	s.model.redial.Store(&s.model.parts.redial)
 	s.place = t.Place
-	s.watch.follower = g.follow(g.provider, r.Model, "")
 	g.m.publish(s, g)
 	at.begin(s)
 	return s, false, nil
@@ -421,7 +416,7 @@ func (g *startup) endTaken(ctx context.Context, t *Taken, cause *Cause) (*sessio
 	if no := g.meterUsage(true); no != nil {
 		return nil, no
 	}
-	s, err := newSession(g, g.options(), noClient{}, g.noModelOf(t.Record, caps))
+	s, err := newSession(g, g.options(), nil, g.noModelOf(t.Record, caps))
 	if err != nil {
 		return nil, err
 	}
@@ -429,7 +424,6 @@ func (g *startup) endTaken(ctx context.Context, t *Taken, cause *Cause) (*sessio
 		s.saver = nil
 	}
 	s.place = t.Place
-	s.watch.follower = g.follow(g.provider, t.Record.Model, "")
 	s.event(g.started())
 	g.m.publish(s, g)
 	at.end(s, cause)
@@ -446,26 +440,4 @@ func (at *restoring) end(s *session, cause *Cause) {
 	at.saved.State.Phase = orchestrator.PhaseEnded // so that the step needs no model
 	s.step(orchestrator.Restored{Memory: at.saved.State, StartedAt: at.taken.Record.StartedAt, Epoch: at.taken.Record.Epoch,
 		Given: at.taken.handedOver()}, time.Now())
-	s.client.attachment().start()
 }
-
-// noClient is the client of a session that is ended without one.
-type noClient struct{}
-
-var errNoClient = errors.New("session: the client has not returned")
-
-func (noClient) Receive() (protocol.Input, error) { return protocol.Input{}, errNoClient }
-func (noClient) Notify(f func())                  { go f() }
-func (noClient) TryReceive() (protocol.Input, bool, error) {
-	return protocol.Input{}, false, errNoClient
-}
-func (noClient) CaughtUp() time.Time                      { return time.Time{} }
-func (noClient) WriteAudio([]byte) error                  { return errNoClient }
-func (noClient) WriteText([]byte) error                   { return errNoClient }
-func (noClient) Ready() bool                              { return true }
-func (noClient) Gone() bool                               { return true }
-func (noClient) KeepAlive(int, int) bool                  { return true }
-func (noClient) Probe(uint32) error                       { return errNoClient }
-func (noClient) Proven() uint32                           { return 0 }
-func (noClient) Close(websocket.StatusCode, string) error { return nil }
-func (noClient) Abort()                                   {}
