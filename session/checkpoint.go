@@ -64,9 +64,7 @@ func (c *checkpoints) afterStep(s *session, in orchestrator.Input, actions []orc
 	default:
 		return
 	}
-	if err := s.saveNow(); err != nil {
-		s.log().Error("encoding a checkpoint", "error", err)
-	}
+	_ = s.saveNow() // it is logged
 }
 
 // wordsEvery is the interval of checkpoints while the model's words arrive. The store writes one a second.
@@ -74,18 +72,20 @@ const wordsEvery = 500 * time.Millisecond
 
 func isTranscript(a orchestrator.Action) bool { _, ok := a.(orchestrator.Transcript); return ok }
 
-// saveNow saves the session if another process could continue it. The caller must hold mu.
+// saveNow saves the session if another process could continue it, and logs a failure. The caller must hold mu.
 func (s *session) saveNow() error {
 	if !s.canSave() {
 		return nil
 	}
 	c, err := s.checkpoint("")
-	if err == nil {
-		s.place.Note(c)
-		s.saved.at = time.Now()
-		s.saved.onceWritten(s)
+	if err != nil {
+		s.log().Error("encoding a checkpoint", "error", err)
+		return err
 	}
-	return err
+	s.place.Note(c)
+	s.saved.at = time.Now()
+	s.saved.onceWritten(s)
+	return nil
 }
 
 // onceWritten saves again when the audit log has the records: a takeover writes none twice. The caller must hold mu.
@@ -106,12 +106,7 @@ func (c *checkpoints) onceWritten(s *session) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		c.again = false
-		if s.isOver() {
-			return
-		}
-		if err := s.saveNow(); err != nil {
-			s.log().Error("encoding a checkpoint", "error", err)
-		}
+		_ = s.saveNow() // it is logged
 	}()
 }
 
@@ -441,10 +436,7 @@ func (at *restoring) begin(s *session) {
 		// The item may be unfinished, and no more audio follows.
 		first = append(first, &protocol.AudioEnd{ItemID: has.ItemID, AudioMS: has.ReceivedMS})
 	}
-	if err := s.down.Lead(first...); err != nil {
-		s.log().Error("encoding a message", "error", err)
-		s.end(causeInternal)
-	}
+	s.checkQueue(true, s.down.Lead(first...))
 	handle := ""
 	if at.taken.Checkpoint.HandleFresh {
 		handle = at.taken.Checkpoint.Handle

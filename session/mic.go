@@ -95,7 +95,7 @@ func (m *microphone) setModel(info transport.Info, joins bool) {
 }
 
 func (m *microphone) listen(s *session, pcm []byte) {
-	quiet := s.ear.hear(pcm, &m.clock, s, s.newDetector)
+	quiet := s.ear.hear(s, pcm)
 	if m.silence != nil {
 		m.silence.now = m.calm.Load() && quiet >= int64(max(quietBefore, 2*s.opts.SilenceMS))
 	}
@@ -207,7 +207,7 @@ func (m *microphone) watchPause(s *session) {
 	m.release(s)
 	s.inbound.Unlock()
 	s.command(transport.AudioPause{}, nil)
-	s.ear.pause(&m.clock, s)
+	s.ear.pause(s)
 }
 
 // listener is the gateway's speech detector: it fills in events that a model lacks and finds the user's last sound.
@@ -222,57 +222,49 @@ type listener struct {
 	modelHears bool
 }
 
-// dispatcher takes steps; *session implements it.
-type dispatcher interface{ dispatch(in orchestrator.Input) }
-
-func (s *session) newDetector() *audio.Detector {
-	return audio.NewDetector(audio.DetectorOptions{Rate: s.model.link().info().InputRate, SilenceMS: s.opts.SilenceMS,
-		PrefixMS:  s.opts.PrefixMS,
-		SustainMS: int(orchestrator.SustainedSpeech.Milliseconds())})
-}
-
-// hear takes a piece of the user's audio, and returns how long the user has been quiet, in ms. fresh makes the detector.
-func (e *listener) hear(pcm []byte, clock *audioClock, to dispatcher, fresh func() *audio.Detector) (quietMS int64) {
+// hear takes a piece of the user's audio, and returns how long the user has been quiet, in ms.
+func (e *listener) hear(s *session, pcm []byte) (quietMS int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.detector == nil {
-		e.detector = fresh()
+		e.detector = audio.NewDetector(audio.DetectorOptions{Rate: s.model.link().info().InputRate,
+			SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS, SustainMS: int(orchestrator.SustainedSpeech.Milliseconds())})
 	}
 	for _, a := range e.detector.Process(pcm) {
-		e.report(a, clock, to)
+		e.report(s, a)
 	}
-	if now := time.Now(); e.detector.Speaking() && now.Sub(e.heardAt) >= orchestrator.HeardEvery {
-		e.heardAt = now
-		to.dispatch(orchestrator.UserHeard{AudioMS: clock.ms()})
+	if e.detector.Speaking() && time.Since(e.heardAt) >= orchestrator.HeardEvery {
+		e.stillHears(s, false)
 	}
 	return e.detector.QuietMS()
 }
 
+func (e *listener) stillHears(s *session, sustained bool) {
+	e.heardAt = time.Now()
+	s.dispatch(orchestrator.UserHeard{AudioMS: s.mic.clock.ms(), Sustained: sustained})
+}
+
 // report passes an activity on. The caller must hold mu.
-func (e *listener) report(a audio.Activity, clock *audioClock, to dispatcher) {
-	if a.Sustained {
-		e.heardAt = time.Now()
-		to.dispatch(orchestrator.UserHeard{AudioMS: clock.ms(), Sustained: true})
-		return
-	}
+func (e *listener) report(s *session, a audio.Activity) {
 	edge, report := e.from+a.EdgeMS, e.from+a.ReportMS
-	at := clock.when(edge, time.Now())
-	if a.Started {
-		e.speechFrom = edge
-	}
+	at := s.mic.clock.when(edge, time.Now())
 	switch {
-	case a.Started && !e.modelHears:
-		to.dispatch(orchestrator.UserSpeechStarted{AudioMS: report, At: at})
+	case a.Sustained:
+		e.stillHears(s, true)
 	case a.Started:
+		e.speechFrom = edge
+		if !e.modelHears {
+			s.dispatch(orchestrator.UserSpeechStarted{AudioMS: report, At: at})
+		}
 	case e.modelHears:
-		to.dispatch(orchestrator.UserQuiet{EndAt: at})
+		s.dispatch(orchestrator.UserQuiet{EndAt: at})
 	default:
-		to.dispatch(orchestrator.UserSpeechStopped{AudioMS: report, EndMS: edge, EndAt: at, SpeechMS: edge - e.speechFrom})
+		s.dispatch(orchestrator.UserSpeechStopped{AudioMS: report, EndMS: edge, EndAt: at, SpeechMS: edge - e.speechFrom})
 	}
 }
 
 // pause ends the speech that the detector hears, because the client has paused its audio.
-func (e *listener) pause(clock *audioClock, to dispatcher) {
+func (e *listener) pause(s *session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.detector == nil {
@@ -282,7 +274,7 @@ func (e *listener) pause(clock *audioClock, to dispatcher) {
 	last, _ := e.detector.LastMS()
 	e.detector.Reset()
 	if speaking {
-		e.report(audio.Activity{EdgeMS: last, ReportMS: end}, clock, to)
+		e.report(s, audio.Activity{EdgeMS: last, ReportMS: end})
 	}
 	e.from += end
 }

@@ -553,7 +553,7 @@ func TestResumeOfMovedSession(t *testing.T) {
 		s, late := r.st.only(), newTestClient()
 		for token, want := range map[string]*Cause{r.token: causeMoving, "another": causeResume} {
 			start := &startMessage{InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Resume: &protocol.Resume{SessionID: s.id, Token: token}}
-			if got := r.st.m.resume(s, &Admission{Arrival: &Arrival{}, m: r.st.m}, late, start); got != want {
+			if got := (&startup{m: r.st.m, modelRequest: modelRequest{start: start}}).resumeHere(s, &Admission{Arrival: &Arrival{}, m: r.st.m}, late); got != want {
 				t.Errorf("a client that found the session just before got %v, want %v", got, want)
 			}
 		}

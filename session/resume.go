@@ -54,7 +54,7 @@ func (g *startup) findSession(a *Admission, c Client) (taken *session, cause *Ca
 		return g.resumeElsewhere(a, c)
 	}
 	defer s.visitors.Done()
-	if cause = g.m.resume(s, a, c, g.start); cause == nil {
+	if cause = g.resumeHere(s, a, c); cause == nil {
 		back := Returned{Outcome: ReturnedHere, Took: time.Since(g.arrivedAt)}
 		g.m.observe(back)
 		s.mu.Lock()
@@ -64,15 +64,15 @@ func (g *startup) findSession(a *Admission, c Client) (taken *session, cause *Ca
 	return nil, cause
 }
 
-func (m *Manager) resume(s *session, a *Admission, c Client, start *startMessage) *Cause {
+func (g *startup) resumeHere(s *session, a *Admission, c Client) *Cause {
 	s.inbound.Lock()
 	s.mu.Lock()
-	at, cause := (&comeback{s, a, c, start}).attach()
+	at, cause := g.attachAgain(s, a, c)
 	s.mu.Unlock()
 	s.inbound.Unlock()
 	switch {
 	case cause == causeResume:
-		return m.refuseResume(start.Resume.SessionID)
+		return g.m.refuseResume(s.id)
 	case cause != nil:
 		return cause
 	}
@@ -87,17 +87,9 @@ func (m *Manager) refuseResume(id string) *Cause {
 	return causeResume
 }
 
-type comeback struct {
-	s     *session
-	a     *Admission
-	c     Client
-	start *startMessage
-}
-
-// The caller must hold inbound and mu, and then start the attachment.
-func (b *comeback) attach() (*attachment, *Cause) {
-	s, a, c, start := b.s, b.a, b.c, b.start
-	now, r := time.Now(), start.Resume
+// attachAgain needs inbound and mu; without them, the caller must start the attachment.
+func (g *startup) attachAgain(s *session, a *Admission, c Client) (*attachment, *Cause) {
+	now, start, r := time.Now(), g.start, g.start.Resume
 	if c.Gone() {
 		return nil, causeGone // it may have reconnected since; this connection must not replace that one
 	}
@@ -108,8 +100,11 @@ func (b *comeback) attach() (*attachment, *Cause) {
 	if cause := s.movedAway(); cause != nil {
 		return nil, cause
 	}
-	if cause := b.fits(); cause != nil {
+	if cause := sameRates(start, s.start.InputRate, s.start.OutputRate); cause != nil {
 		return nil, cause
+	}
+	if last := s.down.LastSeq(); r.LastSeq > last {
+		return nil, wrongField("resume.last_seq", "is higher than every seq of the session (%d).", last)
 	}
 	if cause := s.opts.blocked(s.user); cause != nil {
 		s.end(cause)
@@ -149,10 +144,7 @@ func (b *comeback) attach() (*attachment, *Cause) {
 	if back.Snapshot {
 		first = append(first, recalled...)
 	}
-	if err := s.down.Lead(first...); err != nil {
-		s.log().Error("encoding a message", "error", err)
-		s.end(causeInternal)
-	}
+	s.checkQueue(true, s.down.Lead(first...))
 	s.admission.transferTo(a)
 	s.down.Attach(at.gen)
 	s.welcome(at.gen, safe)
@@ -208,17 +200,6 @@ func mayComeBack(visitor, in auth.Principal, who string) bool {
 
 func sameCredentials(visitor, in auth.Principal) bool {
 	return visitor.ID == in.ID && visitor.Kind == in.Kind && auth.SameMark(visitor.Mark, in.Mark)
-}
-
-func (b *comeback) fits() *Cause {
-	s, start := b.s, b.start
-	if cause := sameRates(start, s.start.InputRate, s.start.OutputRate); cause != nil {
-		return cause
-	}
-	if start.Resume.LastSeq > s.down.LastSeq() {
-		return wrongField("resume.last_seq", "is higher than every seq of the session (%d).", s.down.LastSeq())
-	}
-	return nil
 }
 
 func sameRates(start *startMessage, input, output int) *Cause {

@@ -60,11 +60,8 @@ func (h toolHost) audit(r audit.Record) {
 	s := h.s
 	s.mu.Lock()
 	s.addRecord(&r)
-	err := s.saveNow()
+	_ = s.saveNow() // it is logged
 	s.mu.Unlock()
-	if err != nil {
-		s.log().Error("encoding a checkpoint", "error", err)
-	}
 	s.audit(r)
 }
 
@@ -297,19 +294,13 @@ func (o *Options) declare(fixed *registry.Snapshot, list []protocol.ClientTool, 
 }
 
 func declared(i int, d protocol.ClientTool, anySchema bool) (*registry.Tool, *Cause) {
-	what := registry.Declared{Name: d.Name, Description: d.Description, Parameters: d.Schema, ReadOnly: d.ReadOnly,
-		TimeoutMS: d.TimeoutMS, AnySchema: anySchema}
-	t, problems := registry.Declare(what)
+	t, problems := registry.Declare(registry.Declared{Name: d.Name, Description: d.Description, Parameters: d.Schema,
+		ReadOnly: d.ReadOnly, TimeoutMS: d.TimeoutMS, AnySchema: anySchema})
 	if len(problems) > 0 {
-		return nil, undeclared(i, problems[0].Path, problems[0].Message)
+		field := fmt.Sprintf("tools[%d]%s", i, strings.ReplaceAll(problems[0].Path, "/", "."))
+		return nil, wrongField(clip(field), "is not accepted: %s", textutil.Shorten(problems[0].Message, 400))
 	}
 	return t, nil
-}
-
-// undeclared refuses a declaration because of the part at path.
-func undeclared(i int, path, message string) *Cause {
-	field := fmt.Sprintf("tools[%d]%s", i, strings.ReplaceAll(path, "/", "."))
-	return wrongField(clip(field), "is not accepted: %s", textutil.Shorten(message, 400))
 }
 
 // clientCalls are the calls that the client runs. It is a capability of tools.

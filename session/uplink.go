@@ -129,23 +129,27 @@ func (u *uplink) pushCommand(cmd transport.Command, record *audit.Record) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed {
-		u.dropRecords([]upEntry{{record: record}})
+		u.drop([]upEntry{{record: record}})
 		return true
 	}
-	u.entries = append(u.entries, upEntry{cmd: cmd, record: record})
+	at := len(u.entries)
 	if u.inFront {
-		copy(u.entries[u.front+1:], u.entries[u.front:])
-		u.entries[u.front] = upEntry{cmd: cmd, record: record}
+		at = u.front
 		u.front++
 	}
+	u.entries = slices.Insert(u.entries, at, upEntry{cmd: cmd, record: record})
 	u.waiting++
 	u.commandBytes += commandSize(cmd)
 	u.start()
 	return u.waiting <= maxCommands && u.commandBytes <= maxCommandBytes
 }
 
-func (u *uplink) dropRecords(entries []upEntry) {
+// drop frees entries that will never be sent.
+func (u *uplink) drop(entries []upEntry) {
 	for _, e := range entries {
+		if e.frame != nil {
+			e.frame.Free()
+		}
 		if e.record != nil && u.unsent != nil {
 			u.unsent(e.record)
 		}
@@ -213,7 +217,7 @@ func (u *uplink) hold() {
 		if e.frame != nil {
 			kept = append(kept, e)
 		} else {
-			u.dropRecords([]upEntry{e})
+			u.drop([]upEntry{e})
 		}
 	}
 	clear(u.entries[len(kept):])
@@ -239,11 +243,7 @@ func (u *uplink) pushFront(entries []upEntry) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed {
-		for _, e := range entries {
-			if e.frame != nil {
-				e.frame.Free()
-			}
-		}
+		u.drop(entries)
 		return
 	}
 	u.entries = slices.Insert(u.entries, u.front, entries...)
@@ -289,12 +289,7 @@ func (u *uplink) resample(r *audio.Resampler, maxAudio, maxFrame int) {
 func (u *uplink) close() {
 	u.mu.Lock()
 	u.closed = true
-	for _, e := range u.entries {
-		if e.frame != nil {
-			e.frame.Free()
-		}
-	}
-	u.dropRecords(u.entries)
+	u.drop(u.entries)
 	u.entries, u.audio = nil, 0
 	u.mu.Unlock()
 }
@@ -326,7 +321,7 @@ func (s *session) writeModel() {
 			stuck.Reset(modelStalled)
 			sent, err := l.sendEntry(e, &in)
 			if err != nil {
-				s.up.dropRecords(append(batch[i+1:], e))
+				s.up.drop(append(batch[i+1:], upEntry{record: e.record})) // sendEntry has freed its frame
 				l.lost("send", err)
 				return // no writer runs after that
 			}
