@@ -1,5 +1,7 @@
 package audio
 
+import "cmp"
+
 // The frame size and the defaults of a Detector.
 const (
 	frameMS = 10
@@ -46,23 +48,12 @@ type Activity struct {
 
 // withDefaults returns the options with zero values replaced and the others brought into range.
 func (o DetectorOptions) withDefaults() DetectorOptions {
-	o.Rate = orDefault(o.Rate, defaultDetectorRate)
-	o.Rate = min(max(o.Rate, minRate), maxRate)
-	o.PrefixMS = max(orDefault(o.PrefixMS, defaultPrefixMS), 0)
-	o.SilenceMS = max(orDefault(o.SilenceMS, defaultSilenceMS), frameMS)
-	o.MinSpeechMS = min(max(orDefault(o.MinSpeechMS, defaultMinSpeechMS), frameMS), maxRunFrames*frameMS)
-	if o.Threshold == 0 {
-		o.Threshold = defaultThreshold
-	}
-	o.Threshold = min(max(o.Threshold, 0), 1)
+	o.Rate = min(max(cmp.Or(o.Rate, defaultDetectorRate), MinRate), MaxRate)
+	o.PrefixMS = max(cmp.Or(o.PrefixMS, defaultPrefixMS), 0)
+	o.SilenceMS = max(cmp.Or(o.SilenceMS, defaultSilenceMS), frameMS)
+	o.MinSpeechMS = min(max(cmp.Or(o.MinSpeechMS, defaultMinSpeechMS), frameMS), maxRunFrames*frameMS)
+	o.Threshold = min(max(cmp.Or(o.Threshold, defaultThreshold), 0), 1)
 	return o
-}
-
-func orDefault(v, def int) int {
-	if v == 0 {
-		return def
-	}
-	return v
 }
 
 // The parameters of the decision. Levels are of frames after the high-pass filter of frameMeter, in dB.

@@ -66,9 +66,9 @@ func TestFourSamplesAgreeWithPortableCode(t *testing.T) {
 
 // TestFilterCacheIsBounded: the cache is limited, whatever rates are requested from outside.
 func TestFilterCacheIsBounded(t *testing.T) {
-	c := filterCache{entries: map[ratio]*filterEntry{}}
+	c := filterCache{entries: map[ratio]func() (*filter, error){}}
 	for i := range 3 * maxFilters {
-		if _, err := c.get(1, i%40+2); err != nil {
+		if _, err := c.entry(ratio{1, i%40 + 2})(); err != nil {
 			t.Fatal(err)
 		}
 		c.entry(ratio{i + 1000, 1})
@@ -76,8 +76,8 @@ func TestFilterCacheIsBounded(t *testing.T) {
 	if len(c.entries) != maxFilters {
 		t.Errorf("the cache has %d entries, want %d", len(c.entries), maxFilters)
 	}
-	first, _ := c.get(1, 2)
-	if again, _ := c.get(1, 2); again != first {
+	first, _ := c.entry(ratio{1, 2})()
+	if again, _ := c.entry(ratio{1, 2})(); again != first {
 		t.Error("the same ratio has two filters")
 	}
 }

@@ -20,9 +20,6 @@ const (
 
 	// maxTable bounds one filter to 4 MiB. Only pairs of rates with almost no common divisor reach it.
 	maxTable = 1 << 20
-
-	minRate = MinRate
-	maxRate = MaxRate
 )
 
 // filter is the polyphase filter of one pair of rates. It never changes and is shared by all streams with that ratio.
@@ -102,39 +99,27 @@ func bessel0(x float64) float64 {
 const maxFilters = 64
 
 // filters caches the filters by ratio: a filter may take a megabyte.
-var filters = filterCache{entries: map[ratio]*filterEntry{}}
+var filters = filterCache{entries: map[ratio]func() (*filter, error){}}
 
 type ratio struct{ up, down int }
 
-type filterEntry struct {
-	once   sync.Once
-	filter *filter
-	err    error
-}
-
 type filterCache struct {
 	mu      sync.Mutex // guards the map, not its values
-	entries map[ratio]*filterEntry
+	entries map[ratio]func() (*filter, error)
 }
 
-// The first caller designs the filter of a ratio in lowest terms; concurrent ones wait.
-func (c *filterCache) get(up, down int) (*filter, error) {
-	e := c.entry(ratio{up, down})
-	e.once.Do(func() { e.filter, e.err = newFilter(up, down) })
-	return e.filter, e.err
-}
-
-func (c *filterCache) entry(key ratio) *filterEntry {
+// entry returns the design of a ratio in lowest terms. Its first caller makes the filter; concurrent ones wait.
+func (c *filterCache) entry(key ratio) func() (*filter, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entries[key]
-	if e == nil {
-		e = &filterEntry{}
+	design := c.entries[key]
+	if design == nil {
+		design = sync.OnceValues(func() (*filter, error) { return newFilter(key.up, key.down) })
 		if len(c.entries) < maxFilters {
-			c.entries[key] = e
+			c.entries[key] = design
 		}
 	}
-	return e
+	return design
 }
 
 // dotGo multiplies vectors of the same length, a multiple of tapAlign. The explicit conversions keep the compiler from
@@ -203,8 +188,8 @@ type Resampler struct {
 // of reasonable size converts between them (all usual rates are supported).
 func NewResampler(inRate, outRate int) (*Resampler, error) {
 	for _, rate := range []int{inRate, outRate} {
-		if rate < minRate || rate > maxRate {
-			return nil, fmt.Errorf("%w: %d Hz to %d Hz: rates from %d to %d Hz are supported", ErrRate, inRate, outRate, minRate, maxRate)
+		if rate < MinRate || rate > MaxRate {
+			return nil, fmt.Errorf("%w: %d Hz to %d Hz: rates from %d to %d Hz are supported", ErrRate, inRate, outRate, MinRate, MaxRate)
 		}
 	}
 	r := &Resampler{inRate: inRate, outRate: outRate}
@@ -212,7 +197,7 @@ func NewResampler(inRate, outRate int) (*Resampler, error) {
 		return r, nil
 	}
 	d := gcd(inRate, outRate)
-	f, err := filters.get(outRate/d, inRate/d)
+	f, err := filters.entry(ratio{outRate / d, inRate / d})()
 	if err != nil {
 		return nil, fmt.Errorf("resample %d Hz to %d Hz: %w", inRate, outRate, err)
 	}

@@ -90,7 +90,7 @@ func referencePitched(span []float64) bool {
 // another, on signals with hum and direct current.
 func TestHighPassAgreesWithSections(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
-	for _, rate := range []int{minRate, 11025, 16000, 24000, 44100, 48000, maxRate} {
+	for _, rate := range []int{MinRate, 11025, 16000, 24000, 44100, 48000, MaxRate} {
 		whole, gain := newHighPass(rate, highPassHz)
 		single := whole
 		reference := newReferenceFilter(rate)
