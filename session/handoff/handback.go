@@ -48,17 +48,14 @@ const (
 // HandBack hands the conversation back on its own goroutine, in at most 15 s, or 2 min if the lease was lost; over is
 // closed then. It waits at most 1 s, not at all if the client is gone. last is nil for a nil Saver. It logs failures.
 func (k *Saver) HandBack(part Part, end Ending) (last *protocol.Handback, over <-chan struct{}) {
-	done := make(chan struct{})
 	if k == nil {
-		close(done)
-		return nil, done
+		return nil, closed
 	}
 	last = &protocol.Handback{ConversationID: part.ConversationID, Summary: conversation.Summary(part.Entries, end.Lasted)}
 	if !k.finish() && len(part.Entries) == 0 {
-		close(done)
-		return last, done
+		return last, closed
 	}
-	most := handbackTime
+	done, most := make(chan struct{}), handbackTime
 	if end.Lost {
 		most = handbackAway
 	}
@@ -90,7 +87,14 @@ const (
 
 // HandBack replaces the session's entries, with retries until ctx ends. The error wraps ErrTaken or the store's.
 func (d *Handoffs) HandBack(ctx context.Context, part Part) error {
-	return untilStored(ctx, func() error { return d.handBack(ctx, part) })
+	return untilStored(ctx, func() error {
+		release, err := d.lease(ctx, part.ConversationID)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return d.write(ctx, part)
+	})
 }
 
 // Save is HandBack for a session that continues. It does not wait for a running text turn.
@@ -111,15 +115,6 @@ func untilStored(ctx context.Context, try func() error) error {
 		case <-time.After(leasePause):
 		}
 	}
-}
-
-func (d *Handoffs) handBack(ctx context.Context, part Part) error {
-	release, err := d.lease(ctx, part.ConversationID)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return d.write(ctx, part)
 }
 
 // A node that takes a session over changes the conversation's revision after it has become the owner, so a previous
@@ -173,10 +168,7 @@ func (d *Handoffs) lease(ctx context.Context, id string) (release func(), err er
 // nil Saver, of a session without a conversation, writes nothing.
 type Saver struct {
 	// Fixed after NewSaver.
-	store interface {
-		Save(context.Context, Part) error
-		HandBack(context.Context, Part) error
-	}
+	store  partStore
 	logger *slog.Logger
 	ctx    func() context.Context // of a write; stop ends it
 	stop   context.CancelFunc
@@ -189,11 +181,13 @@ type Saver struct {
 	failed bool          // the last write failed and was logged
 }
 
-// NewSaver returns the Saver of a transcript, which writes with to; nil for a nil Transcript.
-func NewSaver(y *Transcript, to interface {
+type partStore interface {
 	Save(context.Context, Part) error
 	HandBack(context.Context, Part) error
-}, logger *slog.Logger) *Saver {
+}
+
+// NewSaver returns the Saver of a transcript, which writes with to; nil for a nil Transcript.
+func NewSaver(y *Transcript, to partStore, logger *slog.Logger) *Saver {
 	if y == nil {
 		return nil
 	}
@@ -251,15 +245,25 @@ func (k *Saver) finish() (wrote bool) {
 	return k.wrote
 }
 
-func (k *Saver) wait(ctx context.Context) {
+// idle returns a channel that is closed when no write runs any more.
+func (k *Saver) idle() <-chan struct{} {
 	k.mu.Lock()
-	busy := k.busy
-	k.mu.Unlock()
-	if busy == nil {
-		return
+	defer k.mu.Unlock()
+	if k.busy == nil {
+		return closed
 	}
+	return k.busy
+}
+
+var closed = func() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}()
+
+func (k *Saver) wait(ctx context.Context) {
 	select {
-	case <-busy:
+	case <-k.idle():
 	case <-ctx.Done():
 	}
 }
@@ -275,18 +279,9 @@ func (k *Saver) Flush(ctx context.Context, part Part) {
 
 // Stop ends Save without a handback. over is closed when no write runs any more.
 func (k *Saver) Stop() (over <-chan struct{}) {
-	done := make(chan struct{})
 	if k == nil {
-		close(done)
-		return done
+		return closed
 	}
 	k.finish()
-	k.mu.Lock()
-	busy := k.busy
-	k.mu.Unlock()
-	if busy == nil {
-		close(done)
-		return done
-	}
-	return busy
+	return k.idle()
 }

@@ -21,7 +21,7 @@ func (y *Transcript) History() (entries []conversation.Entry, items []string, dr
 	if y == nil {
 		return nil, nil, 0
 	}
-	line := y.withoutDraft().timeline(func(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false })
+	line := y.withoutDraft().timeline(allHeard)
 	for i, e := range line {
 		entries = append(entries, e.Entry)
 		if i >= len(line)-maxItems {
@@ -48,14 +48,6 @@ func (y *Transcript) History() (entries []conversation.Entry, items []string, dr
 
 // maxItems is the number of newest entries whose items a checkpoint has.
 const maxItems = 16
-
-// Unplaced returns the part of the session's cost (spent) that no entry of History contains.
-func (y *Transcript) Unplaced(spent cost.Amount, entries []conversation.Entry) cost.Amount {
-	if y == nil {
-		return cost.Amount{}
-	}
-	return y.unplaced(spent, entries)
-}
 
 // Draft returns the user's last utterance if its words are incomplete; otherwise, and for a nil Transcript, nil.
 func (y *Transcript) Draft() *conversation.Entry {

@@ -79,16 +79,12 @@ func (y *Transcript) Record(in orchestrator.Input, actions []orchestrator.Action
 }
 
 // SoFar returns the part for a session that continues; all received audio counts as heard.
-func (y *Transcript) SoFar(spent cost.Amount) Part {
-	return y.Part(spent, func(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false })
-}
+func (y *Transcript) SoFar(spent cost.Amount) Part { return y.Part(spent, allHeard) }
 
-func (y *Transcript) spent(a orchestrator.TurnEnded) {
-	y.Costs(a.Turn, a.Cost)
-	if at := y.lasting(a.Turn); at != nil && a.Latency != nil {
-		at.entry.LatencyMS = a.Latency.Total.Milliseconds()
-	}
-}
+// sounding returns how much of a playing item's audio was heard and has arrived, in ms; ok is false for others.
+type sounding func(item string) (heardMS, queuedMS int64, ok bool)
+
+func allHeard(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false }
 
 // Costs adds to a turn's cost, maybe a negative amount, and reports whether the transcript has the turn.
 func (y *Transcript) Costs(turn int, more cost.Amount) bool {
@@ -112,8 +108,12 @@ func costOf(e conversation.Entry) cost.Amount {
 	return cost.Amount{Micros: cost.Micros(e.CostUSDMicros), Unpriced: e.Unpriced}
 }
 
-// unplaced returns the part of spent that no entry contains: between turns, or in turns without words.
-func (y *Transcript) unplaced(spent cost.Amount, entries []conversation.Entry) cost.Amount {
+// Unplaced returns the part of the session's cost (spent) that no entry of its Part or History contains: between turns,
+// or in turns without words.
+func (y *Transcript) Unplaced(spent cost.Amount, entries []conversation.Entry) cost.Amount {
+	if y == nil {
+		return cost.Amount{}
+	}
 	rest := spent.Minus(y.droppedCost)
 	for _, e := range entries {
 		rest = rest.Minus(costOf(e))
@@ -155,9 +155,7 @@ func (y *Transcript) action(a orchestrator.Action, at time.Time, queued func(ite
 			y.message(told.Message, at)
 		}
 	case orchestrator.AgentSwitched:
-		e := y.entry(at, conversation.RoleNotice, a.Turn)
-		e.System, e.Text = true, prompts.AgentWentOn(clip(a.From), clip(a.To))
-		y.add(&utterance{entry: e})
+		y.noticed(at, a.Turn, prompts.AgentWentOn(clip(a.From), clip(a.To)))
 	case orchestrator.ContextGiven:
 		e := y.entry(at, conversation.RoleContext, 0)
 		if a.Role != "" {
@@ -168,7 +166,10 @@ func (y *Transcript) action(a orchestrator.Action, at time.Time, queued func(ite
 	case orchestrator.ToolEnded:
 		y.answered(a)
 	case orchestrator.TurnEnded:
-		y.spent(a)
+		y.Costs(a.Turn, a.Cost)
+		if at := y.lasting(a.Turn); at != nil && a.Latency != nil {
+			at.entry.LatencyMS = a.Latency.Total.Milliseconds()
+		}
 	}
 }
 
@@ -177,11 +178,14 @@ func (y *Transcript) message(m protocol.ServerMessage, at time.Time) {
 	case *protocol.ToolStarted:
 		y.called(a, at)
 	case *protocol.ConfirmationEnded:
-		e := y.entry(at, conversation.RoleNotice, a.Turn)
-		e.System = true
-		e.Text = prompts.AskedToApprove(clip(a.Tool), string(a.Outcome))
-		y.add(&utterance{entry: e})
+		y.noticed(at, a.Turn, prompts.AskedToApprove(clip(a.Tool), string(a.Outcome)))
 	}
+}
+
+func (y *Transcript) noticed(at time.Time, turn int, text string) {
+	e := y.entry(at, conversation.RoleNotice, turn)
+	e.System, e.Text = true, text
+	y.add(&utterance{entry: e})
 }
 
 func (y *Transcript) played(in orchestrator.Played) {
@@ -234,11 +238,12 @@ func (y *Transcript) transcript(a orchestrator.Transcript) {
 
 func (y *Transcript) called(a *protocol.ToolStarted, at time.Time) {
 	call := conversation.Call{ID: a.CallID, Tool: clip(a.Tool)}
-	if n := len(y.utterances); n > 0 && y.utterances[n-1].entry.Turn == a.Turn && y.utterances[n-1].entry.Calls != nil &&
-		len(y.utterances[n-1].entry.Calls) < maxCallsTogether {
-		last := y.utterances[n-1]
-		last.entry.Calls = append(last.entry.Calls, call)
-		return
+	if n := len(y.utterances); n > 0 {
+		last := &y.utterances[n-1].entry
+		if last.Turn == a.Turn && last.Calls != nil && len(last.Calls) < maxCallsTogether {
+			last.Calls = append(last.Calls, call)
+			return
+		}
 	}
 	e := y.entry(at, conversation.RoleAssistant, a.Turn)
 	e.Calls = []conversation.Call{call}
@@ -288,17 +293,17 @@ func (y *Transcript) bound() {
 	}
 }
 
-// Part returns the session's part so far. spent is its cost; the newest entry gets what belongs to no turn. sounding
-// returns how much of a playing item's audio was heard and has arrived, in ms.
-func (y *Transcript) Part(spent cost.Amount, sounding func(item string) (heardMS, queuedMS int64, ok bool)) Part {
+// Part returns the session's part so far. spent is its cost; the newest entry gets what belongs to no turn. is returns
+// how much of a playing item's audio was heard and has arrived, in ms; ok is false for others.
+func (y *Transcript) Part(spent cost.Amount, is func(item string) (heardMS, queuedMS int64, ok bool)) Part {
 	if y == nil {
 		return Part{}
 	}
 	part := y.header
 	part.Until = y.until
-	part.Entries = y.entries(sounding)
+	part.Entries = y.entries(is)
 	if n := len(part.Entries); n > 0 {
-		charge(&part.Entries[n-1], y.unplaced(spent, part.Entries))
+		charge(&part.Entries[n-1], y.Unplaced(spent, part.Entries))
 	}
 	return part
 }
@@ -309,20 +314,20 @@ type timed struct {
 	item string
 }
 
-func (y *Transcript) entries(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []conversation.Entry {
+func (y *Transcript) entries(is sounding) []conversation.Entry {
 	var out []conversation.Entry
-	for _, e := range y.timeline(sounding) {
+	for _, e := range y.timeline(is) {
 		out = append(out, e.Entry)
 	}
 	return out
 }
 
-func (y *Transcript) timeline(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []timed {
+func (y *Transcript) timeline(is sounding) []timed {
 	var out []timed
 	for _, s := range y.utterances {
 		one := *s
 		if one.id != "" && one.entry.Role == conversation.RoleAssistant {
-			if heard, queued, ok := sounding(one.id); ok {
+			if heard, queued, ok := is(one.id); ok {
 				one.stop(heard, queued)
 			}
 		}
