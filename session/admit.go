@@ -107,7 +107,7 @@ func (m *Manager) mayResume(how Coming) bool {
 	if how.Back {
 		return len(m.roster.all()) > 0 || m.options().Cluster != nil
 	}
-	return m.roster.expectsClients()
+	return m.roster.lost.Load() > 0 || len(m.roster.away()) > 0
 }
 
 func (m *Manager) admit(addr netip.Addr, how Coming) (*Admission, error) {

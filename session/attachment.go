@@ -131,17 +131,11 @@ func (a *attachment) detach(cause *Cause) {
 		s.event(Slow{})
 	}
 	s.log().Info("client lost", "reason", cause.Reason, "attachment", a.gen)
-	s.client.leaving.Go(func() { dismiss(a.conn, cause) })
-}
-
-func dismiss(c Client, cause *Cause) {
-	abort := time.AfterFunc(closeTimeout, c.Abort)
-	defer abort.Stop()
-	if cause != causeGone && cause != causeLeft {
-		// The client may be gone.
-		_ = c.Close(cause.Close, cause.Reason)
+	if cause == causeGone || cause == causeLeft {
+		s.client.leaving.Go(a.conn.Abort)
+		return
 	}
-	c.Abort()
+	s.client.leaving.Go(func() { refuse(a.conn, cause) })
 }
 
 // lagged, called after a step, disconnects a client that has fallen too far behind. The caller must hold mu.
@@ -184,7 +178,8 @@ func (a *attachment) take(in protocol.Input, since time.Time) {
 		s.client.control = rate.NewLimiter(controlRate, burst)
 	}
 	if !s.client.control.AllowN(time.Now(), price(in.Message)) {
-		a.tooMany()
+		s.clientError(protocol.CodeLimit, "", "Too many messages: the limit is %d units a second, and typed text takes the most "+
+			"units; this one was dropped.", controlRate)
 		return
 	}
 	if in.Mistake != nil {
@@ -192,11 +187,6 @@ func (a *attachment) take(in protocol.Input, since time.Time) {
 		return
 	}
 	a.message(in.Message)
-}
-
-func (a *attachment) tooMany() {
-	a.s.clientError(protocol.CodeLimit, "", "Too many messages: the limit is %d units a second, and typed text takes the most "+
-		"units; this one was dropped.", controlRate)
 }
 
 func gone(err error) *Cause {

@@ -346,19 +346,14 @@ func (r *clientState) message(m protocol.ServerMessage) {
 func (r *clientState) messages() []protocol.ServerMessage {
 	var all []protocol.ServerMessage
 	if r.turn != nil {
-		all = append(all, r.turn)
+		all = append(all, protocol.Clone(r.turn))
 	}
-	for _, m := range r.transcripts {
-		all = append(all, m)
-	}
-	for _, m := range r.calls {
-		all = append(all, m)
-	}
-	for _, m := range r.questions {
-		all = append(all, m)
-	}
-	for i, m := range all {
-		all[i] = protocol.Clone(m)
+	return appendClones(appendClones(appendClones(all, r.transcripts), r.calls), r.questions)
+}
+
+func appendClones[M protocol.ServerMessage](all []protocol.ServerMessage, list []M) []protocol.ServerMessage {
+	for _, m := range list {
+		all = append(all, protocol.Clone(m))
 	}
 	return all
 }

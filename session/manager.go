@@ -70,7 +70,7 @@ func NewManager(opts Options) (*Manager, error) {
 		idle: make(chan struct{}), empty: make(chan struct{}),
 	}
 	m.now.Store(&opts)
-	m.roster = roster{options: m.options, sessions: make(map[string]*session), taking: make(map[string]bool)}
+	m.roster.options, m.roster.sessions, m.roster.taking = m.options, make(map[string]*session), make(map[string]bool)
 	if _, ok := opts.Transports[opts.Fallback]; !ok && opts.Fallback != "" {
 		return nil, fmt.Errorf("session: the fallback %q is an unknown provider; the known ones are %s", opts.Fallback,
 			strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
@@ -267,11 +267,11 @@ func clip(s string) string { return textutil.Shorten(s, 64) }
 // roster lists the sessions here and checks on their clients. Its lock may be taken with the Manager's held.
 type roster struct {
 	options func() *Options // fixed
+	lost    atomic.Int64    // the sessions without a node, when EndLost looked last
 
 	mu       sync.Mutex // guards the following fields
 	sessions map[string]*session
 	taking   map[string]bool // ids of sessions that are being taken over
-	lost     int             // the sessions without a node, when EndLost looked last
 
 	blockWatch *time.Timer // fires the next checkBlocks; nil if no client is absent
 	keepAlive  *time.Timer // fires the next checkClients; nil if no session runs
@@ -337,19 +337,6 @@ func (r *roster) isTaking(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.taking[id]
-}
-
-func (r *roster) setLost(n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lost = n
-}
-
-func (r *roster) expectsClients() bool {
-	r.mu.Lock()
-	lost := r.lost
-	r.mu.Unlock()
-	return lost > 0 || len(r.away()) > 0
 }
 
 const (

@@ -149,10 +149,6 @@ var notAdmitted = map[error]string{
 	ErrDraining: "draining", ErrFull: "full", ErrAddressLimit: "address", ErrBehind: "behind",
 }
 
-func discardEvent(Event) {}
-
-func noObserver(string, string) func(Event) { return discardEvent }
-
 func (o *Options) watchers() map[string]func(Event) {
 	all := make(map[string]func(Event), len(o.Transports))
 	for name, t := range o.Transports {

@@ -168,12 +168,10 @@ func (o *Options) voice(w *modelRequest, provider string) string {
 	return cmp.Or(w.start.Voice, w.agent.Voices[provider])
 }
 
-// A provider that hangs leaves time for another attempt or provider.
-func attemptTime(all time.Duration) time.Duration { return all * 2 / 5 }
-
-// attemptTimeOf is the time for one attempt; a model may have to be loaded first.
+// attemptTimeOf is the time for one attempt. A provider that hangs leaves time for another attempt or provider; a model
+// may have to be loaded first.
 func (o *Options) attemptTimeOf(provider string) time.Duration {
-	return max(attemptTime(o.Limits.ConnectTimeout), transport.LoadTime(o.Transports[provider]))
+	return max(o.Limits.ConnectTimeout*2/5, transport.LoadTime(o.Transports[provider]))
 }
 
 // connect connects to the model of g.provider, with retries. g.provider changes if the fallback takes over.
@@ -202,8 +200,8 @@ func (g *startup) connect(ctx context.Context) (transport.Conn, *Cause) {
 		if g.m.ctx().Err() != nil {
 			return nil, causeOf(context.Cause(g.m.ctx()))
 		}
-		kind, after := lossOf(err)
-		next := tries.Lost(time.Now(), orchestrator.Loss{Kind: kind, After: after, Other: other != ""})
+		kind := modelError(err).Kind
+		next := tries.Lost(time.Now(), orchestrator.Loss{Kind: kind, After: modelError(err).RetryAfter, Other: other != ""})
 		over := next.Over || ctx.Err() != nil
 		g.logger.Log(ctx, levelOf(err), "connecting to the model failed", "provider", g.provider, "kind", kind.String(),
 			"again", !over, "error", err)

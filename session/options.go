@@ -154,7 +154,7 @@ func (o Options) withDefaults() Options {
 	o.Agent.Name = cmp.Or(o.Agent.Name, setting.AgentName)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Observe == nil {
-		o.Observe = noObserver
+		o.Observe = func(string, string) func(Event) { return func(Event) {} }
 	}
 	if o.Executor == nil {
 		o.Executor = execute.New(execute.Options{Logger: o.Logger})
@@ -253,19 +253,14 @@ func (a *Agent) model(provider string) string {
 	return ""
 }
 
-func (a *Agent) policy(p orchestrator.Policy) orchestrator.Policy {
-	p.Tools.Budget = a.Budget.Or(p.Tools.Budget)
-	return p
-}
-
 // rulesOf returns the rules of an agent's sessions. Agents without a budget share them, unless the client has a keypad.
 func (o *Options) rulesOf(a *Agent, x *protocol.StartExtra) *orchestrator.Rules {
 	keypad := x != nil && x.Keypad
 	if a.Budget == (calls.Budget{}) && !keypad {
 		return o.rules
 	}
-	p := a.policy(o.Policy)
-	p.Keypad = keypad
+	p := o.Policy
+	p.Tools.Budget, p.Keypad = a.Budget.Or(p.Tools.Budget), keypad
 	return orchestrator.NewRules(p)
 }
 

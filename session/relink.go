@@ -26,13 +26,15 @@ func (r *redialer) setup(provider string) transport.Setup {
 var errStalled = &transport.Error{Op: "send", Kind: transport.KindRetry, Code: "stalled",
 	Err: errors.New("the model accepted no data for too long")}
 
-func breakOf(err error) Broken {
-	b := Broken{Kind: transport.KindRetry}
+// modelError returns the model's error in err, or one without details.
+func modelError(err error) *transport.Error {
 	if te, ok := errors.AsType[*transport.Error](err); ok {
-		b.Kind, b.Code = te.Kind, te.Code
+		return te
 	}
-	return b
+	return &transport.Error{Kind: transport.KindRetry}
 }
+
+func levelOf(err error) slog.Level { return modelError(err).Kind.Failure().Level }
 
 // lost ignores a replaced link. After a failed send, hear reports the loss behind the remaining events.
 func (l *link) lost(op string, err error) {
@@ -44,7 +46,8 @@ func (l *link) lost(op string, err error) {
 	}
 	if l.failed == nil {
 		l.failed = err
-		l.observe(breakOf(err))
+		e := modelError(err)
+		l.observe(Broken{Kind: e.Kind, Code: e.Code})
 		s.log().Log(context.Background(), levelOf(err), "model lost", "op", op, "kind", transport.KindOf(err).String(), "error", err)
 	}
 	begun := s.model.redial.Load() != nil
@@ -56,23 +59,11 @@ func (l *link) lost(op string, err error) {
 	case !begun:
 	case op == "recv":
 		l.audioDone(l.item)
-		kind, after := lossOf(l.failed)
-		s.dispatchFrom(l, orchestrator.LinkLost{Kind: kind, After: after})
+		e := modelError(l.failed)
+		s.dispatchFrom(l, orchestrator.LinkLost{Kind: e.Kind, After: e.RetryAfter})
 	default:
 		s.closeModel(l.conn)
 	}
-}
-
-func lossOf(err error) (transport.Kind, time.Duration) {
-	if te, ok := errors.AsType[*transport.Error](err); ok {
-		return te.Kind, te.RetryAfter
-	}
-	return transport.KindRetry, 0
-}
-
-func levelOf(err error) slog.Level {
-	kind, _ := lossOf(err)
-	return kind.Failure().Level
 }
 
 // When a connection is replaced before its end: from spareQuiet before it at a quiet moment, at the latest spareTold
@@ -172,7 +163,8 @@ func (w *relink) run() {
 
 func (w *relink) failed(err error) (again bool) {
 	s := w.s
-	kind, after := lossOf(err)
+	e := modelError(err)
+	kind, after := e.Kind, e.RetryAfter
 	s.log().Log(context.Background(), levelOf(err), "reconnecting to the model failed", "provider", w.provider,
 		"kind", kind.String(), "error", err)
 	if w.returnSession(orchestrator.Loss{Kind: kind, After: after}) {
@@ -213,28 +205,24 @@ func (w *relink) attempt() error {
 	if leaving {
 		return errHandover
 	}
-	if next != nil {
-		if err := w.wait(ctx, *next); err != nil {
-			return w.leavingOr(err)
+	err := w.wait(ctx, next)
+	if err == nil {
+		var conn transport.Conn
+		var how orchestrator.LinkHow
+		if conn, how, err = w.connect(ctx); err == nil {
+			return w.use(conn, how)
 		}
 	}
-	conn, how, err := w.connect(ctx)
-	if err == nil {
-		return w.use(conn, how)
-	}
-	return w.leavingOr(err)
-}
-
-func (w *relink) leavingOr(err error) error {
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
-	if w.s.model.handover != nil {
+	if locked(s, s.model.currentHandover) != nil {
 		return errHandover
 	}
 	return err
 }
 
-func (w *relink) wait(ctx context.Context, next orchestrator.Redial) error {
+func (w *relink) wait(ctx context.Context, next *orchestrator.Redial) error {
+	if next == nil {
+		return nil
+	}
 	if next.Other {
 		if other := w.s.model.otherProvider(w.s.opts, w.provider); other != "" {
 			w.s.log().Warn("another provider takes over", "from", w.provider, "to", other)
@@ -319,11 +307,10 @@ func (w *relink) try(ctx context.Context, provider string) (transport.Conn, orch
 }
 
 func (w *relink) reduce(err error) bool {
-	var te *transport.Error
-	if !errors.As(err, &te) {
-		return false
-	}
+	te, ok := errors.AsType[*transport.Error](err)
 	switch {
+	case !ok:
+		return false
 	case w.handle != "" && te.Op != "dial":
 		w.handle = ""
 		return true

@@ -327,7 +327,7 @@ func (m *Manager) endLost(ctx context.Context, since map[lostKey]time.Time) map[
 		}
 		return since
 	}
-	m.roster.setLost(len(lost))
+	m.roster.lost.Store(int64(len(lost)))
 	now, left := time.Now(), make(map[lostKey]time.Time, len(lost))
 	for _, l := range lost {
 		key := lostKey{l.Record.ID, l.Record.Epoch}
