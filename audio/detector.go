@@ -306,7 +306,6 @@ func (d *Detector) sounds(pitched bool) {
 	}
 }
 
-// threshold returns the level that a loud frame must exceed.
 func (d *Detector) threshold() float64 { return max(d.floor.level+d.margin, d.minLevel) }
 
 // decaying reports whether the frame i frames ago is far below an earlier one within the window.
@@ -353,5 +352,4 @@ func (d *Detector) report(a Activity) {
 	d.found = append(d.found, a)
 }
 
-// ms returns the time after n frames.
 func (d *Detector) ms(n int64) int64 { return n * int64(d.frame) * 1000 / int64(d.opt.Rate) }

@@ -69,7 +69,6 @@ func newFilter(up, down int) (*filter, error) {
 	return f, nil
 }
 
-// sinc returns sin(pi x)/(pi x).
 func sinc(x float64) float64 {
 	if x == 0 {
 		return 1

@@ -70,7 +70,6 @@ func (m *frameMeter) measure(pcm []byte) float64 {
 	return decibel(energy * m.scale)
 }
 
-// silent reports whether all samples are zero.
 func silent(pcm []byte) bool {
 	for ; len(pcm) >= 8; pcm = pcm[8:] {
 		if binary.LittleEndian.Uint64(pcm) != 0 {

@@ -2,5 +2,4 @@
 
 package audio
 
-// blocks leaves all samples to filter.
 func (f *highPass) blocks([]byte, []float64) (done int, energy float64) { return 0, 0 }

@@ -200,8 +200,7 @@ func (t *turn) apply(intents []registry.Intent) (e calls.Effect) {
 			continue
 		}
 		e.Applied = append(e.Applied, i)
-		t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText,
-			Role: conversation.RoleNotice, Text: i.Message, Turn: t.number})
+		t.add(time.Now(), conversation.RoleNotice, i.Message)
 	}
 	return e
 }
@@ -246,8 +245,8 @@ func objectOr(args json.RawMessage) json.RawMessage {
 func (t *turn) noteCalls(at time.Time, reply textmodel.Reply) {
 	t.messages = append(t.messages, textmodel.Message{
 		Role: textmodel.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra})
-	entry := conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text,
-		Turn: t.number, Extra: keptExtra(reply)}
+	entry := t.add(at, conversation.RoleAssistant, reply.Text)
+	entry.Extra = keptExtra(reply)
 	whole := keptWhole(reply)
 	first := t.calls.Count() - len(reply.Calls)
 	for i, asked := range reply.Calls {
@@ -272,7 +271,6 @@ func (t *turn) noteCalls(at time.Time, reply textmodel.Reply) {
 		}
 		entry.Calls = append(entry.Calls, kept)
 	}
-	t.entries = append(t.entries, entry)
 }
 
 // undelivered holds the audit records of answers that the model hasn't received. It is safe for concurrent use.

@@ -105,7 +105,7 @@ func (t checkedTurn) stopped(stop *checks.Stop, reply *textmodel.Reply, show fun
 		if stop.Rule.Claims {
 			again = calls.ClaimNotice(t.calls.Unmatched(t.number, stop.Text, 0), true)
 		}
-		t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleUser, Text: again, Notice: true})
+		t.tell(again)
 		return true, nil
 	}
 	return false, nil

@@ -29,7 +29,6 @@ func (t *turn) corrects(answer string) bool {
 	return true
 }
 
-// item names the text of the current round.
 func (t *turn) item() string { return "text_" + strconv.Itoa(t.number) + "_" + strconv.Itoa(t.items) }
 
 // rememberEffects records the calls of earlier turns and of the client, which may explain a claim.
@@ -63,10 +62,6 @@ func (t *turn) mayHaveRun(ctx context.Context, question string) bool {
 	if question == "" {
 		return true
 	}
-	switch t.a.opts.Executor.QuestionState(ctx, question) {
-	case execute.QuestionApproved, execute.QuestionUnknown:
-		return true
-	default:
-		return false
-	}
+	state := t.a.opts.Executor.QuestionState(ctx, question)
+	return state == execute.QuestionApproved || state == execute.QuestionUnknown
 }

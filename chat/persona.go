@@ -64,8 +64,7 @@ func (t *turn) toolsOf(p *Persona, versions map[string]string) *registry.Snapsho
 	as := t.session()
 	as.Agent, as.Now = p.Name, time.Now().UTC()
 	there := slices.DeleteFunc(slices.Clone(p.SwitchTo), func(t registry.SwitchTarget) bool {
-		return t.ID == p.Name ||
-			a.named(t.ID) == nil
+		return t.ID == p.Name || a.named(t.ID) == nil
 	})
 	return a.opts.Tools().Draw(t.drawsBy(), versions).For(registry.Selection{Session: as, Only: p.Tools, Live: a.opts.Live,
 		SwitchTo: there})
@@ -128,8 +127,7 @@ func (t *turn) switchPersona() {
 	t.next, t.persona, t.tools = nil, next.persona, t.toolsOf(next.persona, nil)
 	t.calls.Book().Switch(from, t.persona.named(), t.tools, next.persona.rules(t.a.opts.Rules).Budget)
 	t.runs.SetAgent(t.persona.Name)
-	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText,
-		Role: conversation.RoleNotice, Text: prompts.AgentWentOn(from, t.persona.Name), System: true, Turn: t.number})
+	t.add(time.Now(), conversation.RoleNotice, prompts.AgentWentOn(from, t.persona.Name)).System = true
 	if next.reported {
 		return
 	}

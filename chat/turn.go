@@ -235,14 +235,23 @@ func (t *turn) started() { t.emit(&protocol.TurnStarted{ConversationID: t.conv.I
 // said adds the user's message of this turn. The conversation stores a word instead of an image.
 func (t *turn) said(text string, parts []textmodel.Part) {
 	t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleUser, Text: text, Parts: parts})
-	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText,
-		Role: conversation.RoleUser, Text: textmodel.InWords(text, parts), Turn: t.number})
+	t.add(time.Now(), conversation.RoleUser, textmodel.InWords(text, parts))
 }
 
 func (t *turn) noted(text string) {
+	t.tell(text)
+	t.add(time.Now(), conversation.RoleNotice, text).System = true
+}
+
+// tell adds the gateway's own words to this turn's messages for the model.
+func (t *turn) tell(text string) {
 	t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleUser, Text: text, Notice: true})
-	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText,
-		Role: conversation.RoleNotice, Text: text, System: true, Turn: t.number})
+}
+
+// add adds an entry for the conversation; the result is valid until the next one.
+func (t *turn) add(at time.Time, role conversation.Role, text string) *conversation.Entry {
+	t.entries = append(t.entries, conversation.Entry{At: at, Side: conversation.SideText, Role: role, Text: text, Turn: t.number})
+	return &t.entries[len(t.entries)-1]
 }
 
 func (t *turn) keep() error {
@@ -329,9 +338,9 @@ func (t checkedTurn) brokenOff(ctx context.Context, began time.Time, shown strin
 	if strings.TrimSpace(shown) == "" {
 		return
 	}
-	left := errors.Is(context.Cause(ctx), errLeft)
-	t.entries = append(t.entries, conversation.Entry{At: began, Side: conversation.SideText, Role: conversation.RoleAssistant,
-		Text: shown, Turn: t.number, Interrupted: left, Broken: !left})
+	e := t.add(began, conversation.RoleAssistant, shown)
+	e.Interrupted = errors.Is(context.Cause(ctx), errLeft)
+	e.Broken = !e.Interrupted
 }
 
 // announce stores calls that are about to run, if any has side effects, so that an attempt after a crash repeats them.
@@ -384,8 +393,7 @@ func (t *turn) answered(at time.Time, reply textmodel.Reply) (done bool, failure
 		if !t.replaying {
 			t.rec.add(at, reply)
 		}
-		t.entries = append(t.entries, conversation.Entry{At: at, Side: conversation.SideText,
-			Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number, Extra: keptExtra(reply)})
+		t.add(at, conversation.RoleAssistant, reply.Text).Extra = keptExtra(reply)
 		t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleAssistant, Text: reply.Text, Extra: reply.Extra})
 		return !t.corrects(reply.Text), nil
 	case reply.Refused:
@@ -398,7 +406,7 @@ func (t *turn) answered(at time.Time, reply textmodel.Reply) (done bool, failure
 		if t.toolsOff {
 			again += " " + prompts.WithoutTools
 		}
-		t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleUser, Text: again, Notice: true})
+		t.tell(again)
 		return false, nil
 	}
 }

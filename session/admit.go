@@ -305,7 +305,6 @@ type Place interface {
 // noPlace is the Place of a session that only this node knows.
 type noPlace struct{}
 
-// written is a closed channel.
 var written = func() <-chan struct{} {
 	done := make(chan struct{})
 	close(done)

@@ -456,7 +456,6 @@ func (a *attachment) writeDirect(item string, pcm []byte) bool {
 	return true
 }
 
-// probed handles the answer to a probe.
 func (a *attachment) probed(n uint32) {
 	s := a.s
 	s.reportSent() // so that it counts as heard

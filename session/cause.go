@@ -202,7 +202,6 @@ func wrongField(field, format string, args ...any) *Cause {
 	return c
 }
 
-// blocked returns causeBlocked with that time.
 func blocked(until time.Time) *Cause {
 	c := *causeBlocked
 	c.Until = until
@@ -317,7 +316,6 @@ func (e *ending) isOver() bool {
 	}
 }
 
-// cause returns why the session ended; nil before that.
 func (e *ending) cause() *Cause {
 	e.ends.Lock()
 	defer e.ends.Unlock()

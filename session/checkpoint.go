@@ -128,7 +128,6 @@ func mustSave(in orchestrator.Input) bool {
 	return false
 }
 
-// changes reports whether one of the actions must be saved.
 func changes(actions []orchestrator.Action) bool {
 	for _, a := range actions {
 		switch a := a.(type) {

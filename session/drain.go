@@ -282,7 +282,6 @@ type handover struct {
 	left bool // owned by run until over is closed
 }
 
-// keep holds an input until the outcome is known.
 func (g *handover) keep(in orchestrator.Input) {
 	switch in.(type) {
 	case orchestrator.Tick:

@@ -455,7 +455,6 @@ func (l *link) audioDone(item string) {
 	s.dispatch(orchestrator.AudioEnded{Item: item, AudioMS: ms})
 }
 
-// soundsAt sets the rate of the model's audio, in Hz.
 func (l *link) soundsAt(rate int) (err error) {
 	l.outRate = rate
 	l.resampleOut, err = resampler(rate, l.s.start.OutputRate)

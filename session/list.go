@@ -265,7 +265,6 @@ func (r *jobReports) ended(s *session, id string, from Jobs) {
 	s.dispatch(orchestrator.JobEnded{Job: j.ID, Tool: j.Tool, Name: j.Name, Result: j.Result})
 }
 
-// note records that the model knows of a job's end. JobsEnded tries again after an error.
 func (r *jobReports) note(ctx context.Context, s *session, id string) {
 	source := locked(s, func() Jobs { return r.source })
 	if _, err := source.Told(ctx, id); err != nil && !errors.Is(err, store.ErrUnknown) {

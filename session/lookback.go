@@ -136,7 +136,6 @@ func (l *lookback) speechStopped() {
 	l.speaking = false
 }
 
-// answered drops finished speech, because the model answers it.
 func (l *lookback) answered() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +144,6 @@ func (l *lookback) answered() {
 	}
 }
 
-// ms returns the length of the kept audio.
 func (l *lookback) ms() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -239,7 +239,6 @@ func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry
 		"unknown_events", stats.UnknownEvents, "malformed_events", stats.MalformedEvents)
 }
 
-// snapshot returns the registry's current snapshot; nil without tools.
 func (o *Options) snapshot() *registry.Snapshot {
 	if o.Tools == nil {
 		return nil
@@ -277,7 +276,6 @@ type roster struct {
 	keepAlive  *time.Timer // fires the next checkClients; nil if no session runs
 }
 
-// get returns the session with that id; nil if it does not run here.
 func (r *roster) get(id string) *session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -384,7 +382,6 @@ func (r *roster) watchBlocks() {
 	}
 }
 
-// checkBlocks ends the sessions whose user was locked out while the client was away.
 func (r *roster) checkBlocks() {
 	away := r.away()
 	for _, s := range away {

@@ -279,7 +279,6 @@ func (e *listener) pause(s *session) {
 	e.from += end
 }
 
-// startAt sets where the client's audio begins, in ms.
 func (e *listener) startAt(ms int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -433,7 +432,6 @@ func (c *audioClock) back(i int) *clockMark {
 	return &c.marks[(c.next-i+len(c.marks))%len(c.marks)]
 }
 
-// ms returns how much audio has arrived, in ms.
 func (c *audioClock) ms() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -361,8 +361,7 @@ func drawKey(who user.User, conversation, session string) string {
 func (o *Options) toolsFor(a *Agent, tools *registry.Snapshot, s registry.Session) *registry.Snapshot {
 	s.Agent, s.Mode, s.Now = a.Name, spec.ModeVoice, time.Now().UTC()
 	there := slices.DeleteFunc(slices.Clone(a.SwitchTo), func(t registry.SwitchTarget) bool {
-		return t.ID == a.Name ||
-			o.agent(t.ID) == nil
+		return t.ID == a.Name || o.agent(t.ID) == nil
 	})
 	return tools.For(registry.Selection{Session: s, Only: a.Tools, Live: o.Live, SwitchTo: there})
 }
@@ -375,7 +374,6 @@ func (o *Options) providerOf(w *modelRequest) string {
 	return provider
 }
 
-// toolsVersion returns the registry version of the session's tools; empty without tools.
 func (s *session) toolsVersion() string {
 	tools := s.tools.Load()
 	if tools == nil {

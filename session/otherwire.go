@@ -23,7 +23,6 @@ func withExtra(setup transport.Setup, x *protocol.StartExtra) transport.Setup {
 	return setup
 }
 
-// adapted returns the agent with the changes of such a client.
 func (a *Agent) adapted(start *startMessage) *Agent {
 	x := start.Extra
 	if x == nil {
@@ -107,7 +106,6 @@ func (c *clientCalls) runs(do calls.Run) {
 	}
 }
 
-// asked records that the client has got a call.
 func (c *clientCalls) asked(call string) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -154,7 +152,6 @@ func (c *clientCalls) reportWaiting() {
 	c.report(true)
 }
 
-// reconfigure gives the agent other instructions and the client's other tools.
 func (s otherWire) reconfigure(m *protocol.Reconfigure) {
 	next, cause := s.changed(m)
 	switch {
@@ -217,7 +214,6 @@ func (m *Manager) CheckTools(tools []protocol.ClientTool) error {
 	return nil
 }
 
-// transfers returns the names to which the session's phone call may be transferred; nil without one.
 func (s otherWire) transfers() []string {
 	if s.start.Extra == nil {
 		return nil

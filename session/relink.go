@@ -250,7 +250,6 @@ func (m *modelSide) agentsProvider(o *Options, why orchestrator.LinkReason) stri
 	return last
 }
 
-// otherProvider returns the fallback for a provider; empty without one.
 func (m *modelSide) otherProvider(o *Options, from string) string {
 	switch own := m.redial.Load().provider; {
 	case o.Fallback == "":

@@ -496,7 +496,6 @@ func (s *session) command(cmd transport.Command, record *audit.Record) {
 	}
 }
 
-// locked calls f with mu held.
 func locked[T any](s *session, f func() T) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -251,7 +251,6 @@ func (m *Manager) SwitchAgent(id, agent, reason string) error {
 // maxDeclared bounds the names, descriptions and schemas of declared tools, in bytes.
 const maxDeclared = 32 << 10
 
-// declare adds the client's tools to the session's.
 func (g *startup) declare() (cause *Cause) {
 	g.declares = len(g.start.Tools) > 0 || g.start.Extra != nil
 	g.all, cause = g.options().declare(g.fixed, g.start.Tools, g.start.Extra)
@@ -259,7 +258,6 @@ func (g *startup) declare() (cause *Cause) {
 	return cause
 }
 
-// declare returns the tools with those of a client.
 func (o *Options) declare(fixed *registry.Snapshot, list []protocol.ClientTool, x *protocol.StartExtra) (*registry.Snapshot, *Cause) {
 	if len(list) == 0 {
 		return fixed, nil

@@ -182,7 +182,6 @@ func (d *Queue) LetGo(over func(item string) bool) {
 	d.held.letGo(over)
 }
 
-// perMS returns the bytes of 1 ms of audio.
 func (d *Queue) perMS() int64 { return int64(audio.Bytes(d.most.Rate, time.Millisecond)) }
 
 // Resume puts what the client lacks at the front. It has messages up to last and the audio in has (may be nil). barely

@@ -76,7 +76,6 @@ func (h *replayBuffer) proven(number uint32, until func(item string) int64) bool
 	return true
 }
 
-// acked records that the client acknowledges by itself.
 func (h *replayBuffer) acked() {
 	if h.probe == nil {
 		h.probe = new(probe)
@@ -135,7 +134,6 @@ func (h *replayBuffer) dropMessage() {
 	h.sent = slices.Delete(h.sent, i, i+1)
 }
 
-// item returns the item with that id, or nil.
 func (h *replayBuffer) item(id string) *heldItem {
 	for _, it := range h.items {
 		if it.id == id {
@@ -304,7 +302,6 @@ func (h *replayBuffer) endedLast(m *protocol.AudioEnd) {
 	}
 }
 
-// endedAt returns the item whose audio.end has that seq, or nil.
 func (h *replayBuffer) endedAt(seq int64) *heldItem {
 	for _, it := range h.items {
 		if it.ended == seq {

@@ -205,7 +205,6 @@ func (y *Transcript) entry(at time.Time, role conversation.Role, turn int) conve
 	return conversation.Entry{At: at.UTC(), Side: conversation.SideVoice, Role: role, Turn: turn, SessionID: y.header.SessionID}
 }
 
-// find returns the newest utterance with that id and role; nil without one.
 func (y *Transcript) find(id string, role conversation.Role) *utterance {
 	for _, s := range slices.Backward(y.utterances) {
 		if s.id == id && id != "" && s.entry.Role == role {
