@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -87,29 +88,34 @@ func (m *Manager) refuseResume(id string) *Cause {
 	return causeResume
 }
 
+// mayResume refuses a client that cannot resume s. The caller must hold mu.
+func (g *startup) mayResume(s *session, a *Admission, c Client) *Cause {
+	if c.Gone() {
+		return causeGone // it may have reconnected since; this connection must not replace that one
+	}
+	if !s.client.tokens.valid(g.start.Resume.Token, time.Now()) || a.Origin != s.origin ||
+		!namesUser(g.start, s.user.String(), clientID(s.start)) || !mayComeBack(a.Principal, s.principal.Value(), s.user.String()) {
+		return causeResume
+	}
+	if cause := cmp.Or(s.movedAway(), sameRates(g.start, s.start.InputRate, s.start.OutputRate)); cause != nil {
+		return cause
+	}
+	if last := s.down.LastSeq(); g.start.Resume.LastSeq > last {
+		return wrongField("resume.last_seq", "is higher than every seq of the session (%d).", last)
+	}
+	cause := s.opts.blocked(s.user)
+	if cause != nil {
+		s.end(cause)
+	}
+	return cause
+}
+
 // attachAgain needs inbound and mu; without them, the caller must start the attachment.
 func (g *startup) attachAgain(s *session, a *Admission, c Client) (*attachment, *Cause) {
-	now, start, r := time.Now(), g.start, g.start.Resume
-	if c.Gone() {
-		return nil, causeGone // it may have reconnected since; this connection must not replace that one
-	}
-	if !s.client.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), clientID(s.start)) ||
-		!mayComeBack(a.Principal, s.principal.Value(), s.user.String()) {
-		return nil, causeResume
-	}
-	if cause := s.movedAway(); cause != nil {
+	if cause := g.mayResume(s, a, c); cause != nil {
 		return nil, cause
 	}
-	if cause := sameRates(start, s.start.InputRate, s.start.OutputRate); cause != nil {
-		return nil, cause
-	}
-	if last := s.down.LastSeq(); r.LastSeq > last {
-		return nil, wrongField("resume.last_seq", "is higher than every seq of the session (%d).", last)
-	}
-	if cause := s.opts.blocked(s.user); cause != nil {
-		s.end(cause)
-		return nil, cause
-	}
+	now, r := time.Now(), g.start.Resume
 	if old := s.client.attachment(); old != nil {
 		s.stepSent(now)
 		old.detach(causeElsewhere)
@@ -152,7 +158,7 @@ func (g *startup) attachAgain(s *session, a *Admission, c Client) (*attachment, 
 	s.shown.state(s)
 	s.setClock()
 	s.log().Info("client back", "attachment", at.gen, "away_ms", away.Milliseconds(), "last_seq", r.LastSeq, "snapshot", back.Snapshot,
-		"addr", a.addr.String(), "client", clientName(start))
+		"addr", a.addr.String(), "client", clientName(g.start))
 	return at, nil
 }
 

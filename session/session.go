@@ -133,31 +133,25 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 	s.mic.setModel(info, opts.JoinSilence)
 	s.up.begin(audio.Bytes(info.InputRate, upBacklog), audio.Bytes(info.InputRate, longestQueued), s.writeModel)
 	s.up.unsent = func(r *audit.Record) { s.audit(undelivered(r)) }
-	s.down.Begin(downlink.Bounds{
-		Rate: start.OutputRate, Audio: audio.Bytes(start.OutputRate, opts.Limits.Backlog), All: opts.Limits.BacklogBytes,
-		Frame: audio.Bytes(start.OutputRate, maxDownFrame), Away: audio.Bytes(start.OutputRate, awayBacklog),
-	}, s.writeClient)
-	if opts.Policy.ResumeGrace > 0 && start.Extra == nil { // clients of other protocols cannot return
-		s.down.Keep(opts.budget, audio.Bytes(start.OutputRate, heldAudio), opts.Limits.Held)
-	}
+	s.beginDown()
 	if g.declares {
-		s.byClient = &clientCalls{s: s, fixed: g.fixed}
-		if x := start.Extra; x != nil && x.Answers {
-			s.byClient.answer.unasked = make(map[string]struct{})
-		}
-	}
-	var err error
-	if s.mic.resampler, err = resampler(start.InputRate, info.InputRate); err != nil {
-		return nil, err
+		s.byClient = newClientCalls(s, g.fixed)
 	}
 	l := new(link)
-	if err := l.begin(s, g.firstLink(), model); err != nil {
+	var err error
+	if s.mic.resampler, err = resampler(start.InputRate, info.InputRate); err == nil {
+		err = l.begin(s, g.firstLink(), model)
+	}
+	if err != nil {
 		return nil, err
 	}
 	s.model.linked.Store(l)
 	s.ear.modelHears = info.Capabilities.SpeechEvents
-	s.transcript = newTranscript(s, info.Capabilities)
-	if opts.Policy.Relink && orchestrator.Replaceable(info.Capabilities) {
+	replaceable := opts.Policy.Relink && orchestrator.Replaceable(info.Capabilities)
+	if said := s.partHeader(); replaceable || said.ConversationID != "" {
+		s.transcript = handoff.NewTranscript(said)
+	}
+	if replaceable {
 		s.model.lookback.begin(info.InputRate, opts.looked)
 	}
 	if g.restoring == nil || g.restoring.resume != nil {
@@ -172,10 +166,7 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 		s.saver = handoff.NewSaver(s.transcript, opts.Handoffs, s.log())
 	}
 	s.usage.talk.before.Read = g.instructed + int64(len(g.Context))
-	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent.Load(), start.Extra), g.tools, g.mark, time.Now())
-	s.state.In(user.ZoneOr(s.start.TimeZone, nil))
-	s.state.As(calls.Agent{Name: s.agent.Load().Name, Version: s.agent.Load().Version})
-	s.calls.Begin(s.opts.Executor, toolHost{s}.conversation())
+	s.beginState(g, info.Capabilities)
 	if s.admission = g.admission; s.admission != nil {
 		s.origin = s.admission.Origin
 	}
@@ -191,6 +182,25 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 	return s, nil
 }
 
+func (s *session) beginState(g *startup, caps transport.Capabilities) {
+	a := s.agent.Load()
+	s.state = orchestrator.NewState(caps, s.opts.rulesOf(a, s.start.Extra), g.tools, g.mark, time.Now())
+	s.state.In(user.ZoneOr(s.start.TimeZone, nil))
+	s.state.As(calls.Agent{Name: a.Name, Version: a.Version})
+	s.calls.Begin(s.opts.Executor, toolHost{s}.conversation())
+}
+
+func (s *session) beginDown() {
+	limits, rate := s.opts.Limits, s.start.OutputRate
+	s.down.Begin(downlink.Bounds{
+		Rate: rate, Audio: audio.Bytes(rate, limits.Backlog), All: limits.BacklogBytes,
+		Frame: audio.Bytes(rate, maxDownFrame), Away: audio.Bytes(rate, awayBacklog),
+	}, s.writeClient)
+	if s.opts.Policy.ResumeGrace > 0 && s.start.Extra == nil { // clients of other protocols cannot return
+		s.down.Keep(s.opts.budget, audio.Bytes(rate, heldAudio), limits.Held)
+	}
+}
+
 // heldAudio limits audio that the client may lack, awayBacklog audio queued for an absent client.
 const (
 	heldAudio   = 10 * time.Second
@@ -203,15 +213,6 @@ func (s *session) partHeader() handoff.Part {
 		said.ConversationID = s.start.ConversationID
 	}
 	return said
-}
-
-// newTranscript returns nil if neither a conversation nor the replacement of connections needs it.
-func newTranscript(s *session, caps transport.Capabilities) *handoff.Transcript {
-	said := s.partHeader()
-	if said.ConversationID == "" && !(s.opts.Policy.Relink && orchestrator.Replaceable(caps)) {
-		return nil
-	}
-	return handoff.NewTranscript(said)
 }
 
 // upBacklog bounds the audio queued for the model; older audio is useless. longestQueued is the longest frame of it.
@@ -366,10 +367,9 @@ func (s *session) lastMessages(cause *Cause, said handoff.Part, lasted time.Dura
 const closeTimeout = 2 * time.Second
 
 func (s *session) tick() {
-	if s.isOver() {
-		return
+	if !s.isOver() {
+		s.dispatch(orchestrator.Tick{})
 	}
-	s.dispatch(orchestrator.Tick{})
 }
 
 // setClock sets the time of the next tick. The caller must hold mu.

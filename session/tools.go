@@ -312,6 +312,14 @@ type clientCalls struct {
 	open map[string]*clientCall
 }
 
+func newClientCalls(s *session, fixed *registry.Snapshot) *clientCalls {
+	c := &clientCalls{s: s, fixed: fixed}
+	if x := s.start.Extra; x != nil && x.Answers {
+		c.answer.unasked = make(map[string]struct{})
+	}
+	return c
+}
+
 // clientCall is a call that the client has not answered. It is immutable.
 type clientCall struct {
 	registry.ClientCall
