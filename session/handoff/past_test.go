@@ -3,9 +3,6 @@ package handoff
 import (
 	"encoding/json"
 	"testing"
-
-	"voicegw/orchestrator"
-	"voicegw/orchestrator/calls"
 )
 
 // TestPastCallHasAnObject: a new connection gets an object as the arguments of a past call, whatever the model wrote,
@@ -15,8 +12,8 @@ func TestPastCallHasAnObject(t *testing.T) {
 		``: `{}`, `""`: `{}`, `null`: `{}`, `[1]`: `{}`, `7`: `{}`, `{}{}`: `{}`, `{"a":`: `{}`, `{"a":1,"a":2}`: `{}`, `{"a":1e999}`: `{}`, "{\"a\":\"\xff\"}": `{}`,
 		`{"a": "b"}`: `{"a": "b"}`, `{"a":"\ud800"}`: `{"a":"` + "\uFFFD" + `"}`,
 	} {
-		if got := pastTool(orchestrator.ToolEnded{Answer: calls.Answer{Tool: "t", Written: json.RawMessage(written)}}); string(got.Args) != want {
-			t.Errorf("%q becomes %s, want %s", written, got.Args, want)
+		if got := pastArgs(json.RawMessage(written)); string(got) != want {
+			t.Errorf("%q becomes %s, want %s", written, got, want)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"voicegw/internal/logging"
 	"voicegw/orchestrator"
 	"voicegw/registry"
-	"voicegw/transport"
 )
 
 // History returns the conversation for a checkpoint, oldest first, with the results of calls, the items that spoke the
@@ -28,18 +27,11 @@ func (y *Transcript) History() (entries []conversation.Entry, items []string, dr
 			items = append(items, e.item)
 		}
 	}
-	answers := map[string]transport.PastTool{}
-	for _, s := range y.utterances {
-		for _, t := range s.tools {
-			answers[t.call] = t.PastTool
-		}
-	}
 	for i := range entries {
 		entries[i].Text = logging.Tokens(entries[i].Text)
 		for j := range entries[i].Calls { // a copy
-			c := &entries[i].Calls[j]
-			if t, ok := answers[c.ID]; ok {
-				c.Args, c.Envelope = logging.Tokens(t.Args), quoted(logging.Tokens(t.Output))
+			if c := &entries[i].Calls[j]; c.Envelope != nil {
+				c.Args, c.Envelope = logging.Tokens(c.Args), quoted(logging.Tokens(c.Envelope))
 			}
 		}
 	}
@@ -167,12 +159,12 @@ func RestoreTranscript(of Part, entries []conversation.Entry, items []string, ke
 		s.entry.Calls = slices.Clone(e.Calls)
 		for i := range s.entry.Calls {
 			c := &s.entry.Calls[i]
-			if c.Envelope != nil {
-				t := transport.PastTool{Name: c.Tool, Args: registry.Decode(c.Args).Object(), Output: unquoted(c.Envelope), OK: c.OK}
-				s.tools = append(s.tools, answeredTool{c.ID, t})
-				y.bytes += len(t.Output)
+			if c.Envelope == nil {
+				c.Args = nil
+				continue
 			}
-			c.Args, c.Envelope = nil, nil
+			c.Args, c.Envelope = registry.Decode(c.Args).Object(), unquoted(c.Envelope)
+			y.bytes += len(c.Envelope)
 		}
 		y.add(s)
 	}

@@ -35,9 +35,9 @@ type Transcript struct {
 func NewTranscript(of Part) *Transcript { return &Transcript{header: of} }
 
 type utterance struct {
-	entry conversation.Entry
-	id    string // of the transcript; empty for calls and notices
-	draft bool   // the text is incomplete
+	entry conversation.Entry // its answered calls have arguments and envelopes, within the bounds of a history
+	id    string             // of the transcript; empty for calls and notices
+	draft bool               // the text is incomplete
 	// audioMS is the length of the audio received so far, or of all.
 	audioMS int64
 	ended   bool // audioMS is final
@@ -46,12 +46,6 @@ type utterance struct {
 	heardMS int64
 	sentMS  int64 // sent to the client: the user cannot have heard more
 	text    int
-	tools   []answeredTool // the answered calls of the entry
-}
-
-type answeredTool struct {
-	call string
-	transport.PastTool
 }
 
 // Record takes an input and the step's actions. queued returns how much audio of an item had arrived before the step,
@@ -253,16 +247,18 @@ const maxCallsTogether = 32
 
 func (y *Transcript) answered(a orchestrator.ToolEnded) {
 	for _, s := range slices.Backward(y.utterances) {
-		for i := range s.entry.Calls {
-			if s.entry.Calls[i].ID == a.Call {
-				s.entry.Calls[i].OK = a.Envelope.OK
-				s.entry.Calls[i].Asked = a.Envelope.AsksUser()
-				s.tools = append(s.tools, answeredTool{a.Call, pastTool(a)})
-				y.bytes += len(s.tools[len(s.tools)-1].Output)
-				y.bound()
-				return
-			}
+		i := slices.IndexFunc(s.entry.Calls, func(c conversation.Call) bool { return c.ID == a.Call })
+		if i < 0 {
+			continue
 		}
+		c := &s.entry.Calls[i]
+		c.OK, c.Asked = a.Envelope.OK, a.Envelope.AsksUser()
+		y.bytes -= len(c.Envelope)
+		c.Args = pastArgs(a.Written)
+		c.Envelope = json.RawMessage(textutil.Shorten(string(a.Envelope.Encode()), maxPastOutput))
+		y.bytes += len(c.Envelope)
+		y.bound()
+		return
 	}
 }
 
@@ -282,8 +278,8 @@ func (y *Transcript) add(s *utterance) {
 func (y *Transcript) bound() {
 	for len(y.utterances) > 1 && (len(y.utterances) > conversation.MaxEntries || y.bytes > conversation.MaxBytes) {
 		y.bytes -= len(y.utterances[0].entry.Text)
-		for _, t := range y.utterances[0].tools {
-			y.bytes -= len(t.Output)
+		for _, c := range y.utterances[0].entry.Calls {
+			y.bytes -= len(c.Envelope)
 		}
 		y.droppedCost = y.droppedCost.Plus(costOf(y.utterances[0].entry))
 		y.utterances[0] = nil
@@ -316,6 +312,9 @@ type timed struct {
 func (y *Transcript) entries(is sounding) []conversation.Entry {
 	var out []conversation.Entry
 	for _, e := range y.timeline(is) {
+		for i := range e.Calls { // a copy
+			e.Calls[i].Args, e.Calls[i].Envelope = nil, nil
+		}
 		out = append(out, e.Entry)
 	}
 	return out
@@ -386,13 +385,11 @@ const (
 )
 
 // Invalid or too long arguments become an empty object, because providers require one.
-func pastTool(a orchestrator.ToolEnded) transport.PastTool {
-	p := transport.PastTool{Name: clip(a.Tool), Args: registry.Decode(a.Written).Object(), OK: a.Envelope.OK}
-	if len(p.Args) > maxPastArgs {
-		p.Args = json.RawMessage("{}")
+func pastArgs(written json.RawMessage) json.RawMessage {
+	if args := registry.Decode(written).Object(); len(args) <= maxPastArgs {
+		return args
 	}
-	p.Output = json.RawMessage(textutil.Shorten(string(a.Envelope.Encode()), maxPastOutput))
-	return p
+	return json.RawMessage("{}")
 }
 
 // Past returns the conversation for a model without memory of it, oldest first. own is the mark of the gateway's words,
@@ -407,8 +404,8 @@ func (y *Transcript) Past(own prompts.Mark, lasted time.Duration) []transport.Pa
 	for from > 0 {
 		one := utterances[from-1]
 		size += len(one.entry.Text)
-		for _, t := range one.tools {
-			size += len(t.Args) + len(t.Output)
+		for _, c := range one.entry.Calls {
+			size += len(c.Args) + len(c.Envelope)
 		}
 		if size > maxPast {
 			break
@@ -438,9 +435,11 @@ func entriesOf(utterances []*utterance) (entries []conversation.Entry) {
 func (s *utterance) past(own prompts.Mark) (past []transport.Past) {
 	one := *s
 	one.cutText()
-	for _, t := range one.tools {
-		t.Args, t.Output = own.JSON(t.Args), json.RawMessage(own.Foreign(string(t.Output)))
-		past = append(past, t.PastTool)
+	for _, c := range one.entry.Calls {
+		if c.Envelope != nil {
+			past = append(past, transport.PastTool{Name: c.Tool, Args: own.JSON(c.Args),
+				Output: json.RawMessage(own.Foreign(string(c.Envelope))), OK: c.OK})
+		}
 	}
 	text := own.Foreign(one.entry.Text)
 	switch {
