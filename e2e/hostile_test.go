@@ -334,11 +334,11 @@ func TestHostileAnswers(t *testing.T) {
 			return err
 		}},
 		{"images, OpenAI", append(jsonAttacks(), large(image.MaxAnswer, `{"data":[{"b64_json":"`, `"}]}`)), func(ctx context.Context, base string) error {
-			_, err := image.NewOpenAI(image.OpenAIOptions{BaseURL: base}).Generate(ctx, image.Request{Prompt: "a fox", Width: 1024, Height: 1024, Count: 4})
+			_, err := image.NewOpenAI(image.ProviderOptions{BaseURL: base}).Generate(ctx, image.Request{Prompt: "a fox", Width: 1024, Height: 1024, Count: 4})
 			return err
 		}},
 		{"images, Google", append(jsonAttacks(), large(4<<20, `{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"`, `"}}]}}]}`)), func(ctx context.Context, base string) error {
-			g, err := image.NewGoogle(ctx, image.GoogleOptions{BaseURL: base, APIKey: "k"})
+			g, err := image.NewGoogle(image.ProviderOptions{BaseURL: base, APIKey: "k"})
 			if err != nil {
 				return err
 			}
@@ -346,7 +346,7 @@ func TestHostileAnswers(t *testing.T) {
 			return err
 		}},
 		{"images, Imagen", []attack{large(8<<20, `{"predictions":[{"mimeType":"image/png","bytesBase64Encoded":"`, `"}]}`)}, func(ctx context.Context, base string) error {
-			g, err := image.NewGoogle(ctx, image.GoogleOptions{BaseURL: base, APIKey: "k", Model: "imagen-4.0-generate-001"})
+			g, err := image.NewGoogle(image.ProviderOptions{BaseURL: base, APIKey: "k", Model: "imagen-4.0-generate-001"})
 			if err != nil {
 				return err
 			}

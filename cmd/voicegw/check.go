@@ -87,7 +87,7 @@ func (c *configCheck) run(ctx context.Context) {
 	}
 	_, err = simOptions(c.cfg.Sim)
 	c.add("sim", err)
-	_, err = newImageGenerator(ctx, c.cfg, nil)
+	_, err = newImageGenerator(c.cfg, nil)
 	c.add("image", err)
 	_, err = newSpeaker(c.cfg, nil)
 	c.add("exact.recordings", err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -23,8 +22,8 @@ type images struct {
 
 // openImages opens the image model and folder. Without image.dir and a data folder, images are removed when the
 // process ends. sim may be nil.
-func openImages(ctx context.Context, cfg *config.Config, dataDir string, sim *simulator, caps *capabilities, live *liveImages) error {
-	generator, err := newImageGenerator(ctx, cfg, sim)
+func openImages(cfg *config.Config, dataDir string, sim *simulator, caps *capabilities, live *liveImages) error {
+	generator, err := newImageGenerator(cfg, sim)
 	if err != nil {
 		return fmt.Errorf("image: %w", err)
 	}
@@ -95,16 +94,16 @@ func imageServiceOf(cfg *config.Config, sim *simulator) imageService {
 }
 
 // newImageGenerator returns config.Problems as the error if the configuration names no usable model.
-func newImageGenerator(ctx context.Context, cfg *config.Config, sim *simulator) (image.Generator, error) {
+func newImageGenerator(cfg *config.Config, sim *simulator) (image.Generator, error) {
 	switch s := imageServiceOf(cfg, sim); s.wire {
 	case wireOpenAI:
-		return image.NewOpenAI(image.OpenAIOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model}), nil
+		return image.NewOpenAI(image.ProviderOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model}), nil
 	case wireGemini:
 		if cfg.Image.BaseURL != "" && s.key == "" {
 			return nil, config.Problems{{Where: "image.api_key",
 				Message: "image.api_key is missing; image.base_url requires one, because a provider's key is sent only to that provider."}}
 		}
-		g, err := image.NewGoogle(ctx, image.GoogleOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model})
+		g, err := image.NewGoogle(image.ProviderOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model})
 		if err != nil {
 			return nil, err
 		}

@@ -76,7 +76,7 @@ func TestImagesWithoutAMaker(t *testing.T) {
 	} {
 		cfg := config.Default()
 		set(cfg)
-		_, err := newImageGenerator(t.Context(), cfg, nil)
+		_, err := newImageGenerator(cfg, nil)
 		var problems config.Problems
 		if !errors.As(err, &problems) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -77,7 +77,7 @@ func TestDevReadsTheProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer caps.close()
-	if err := openImages(t.Context(), config.Default(), t.TempDir(), nil, caps, new(liveImages)); err != nil {
+	if err := openImages(config.Default(), t.TempDir(), nil, caps, new(liveImages)); err != nil {
 		t.Fatal(err)
 	}
 	dev, plain := config.Default(), config.Default()

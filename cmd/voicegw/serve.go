@@ -206,7 +206,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.sim, err = simulatorFor(ctx, s.cfg, s.logger); err != nil {
 		return err
 	}
-	if err = openImages(ctx, s.cfg, s.dataDir, s.sim, s.caps, &s.models.images); err != nil {
+	if err = openImages(s.cfg, s.dataDir, s.sim, s.caps, &s.models.images); err != nil {
 		return err
 	}
 	if s.models.transports, err = s.openTools(p); err != nil {

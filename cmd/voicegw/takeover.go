@@ -141,7 +141,7 @@ func (m *models) prepare(s *server, now, next *config.Config) (reached, error) {
 	if to.text, err = textmodel.New(chatOptions(next, s.sim)); err != nil {
 		return to, err
 	}
-	to.images, err = newImageGenerator(context.Background(), next, s.sim)
+	to.images, err = newImageGenerator(next, s.sim)
 	return to, err
 }
 

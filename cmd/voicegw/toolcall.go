@@ -146,7 +146,7 @@ func (p Process) withTools(ctx context.Context, cfg *config.Config, kept bool, l
 		sim, err = simulatorFor(ctx, cfg, logger)
 	}
 	if err == nil {
-		err = openImages(ctx, cfg, imageDir, sim, caps, new(liveImages))
+		err = openImages(cfg, imageDir, sim, caps, new(liveImages))
 	}
 	if err == nil {
 		bench := &toolBench{cfg: cfg, caps: caps, executor: newExecutor(cfg, caps.store, nil, logger), record: record}

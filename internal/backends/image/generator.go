@@ -19,21 +19,16 @@ import (
 
 // Request asks for images.
 type Request struct {
-	// Prompt describes the images.
-	Prompt string
-	// Width and Height are in pixels. A provider with other sizes uses its most similar shape.
-	Width, Height int
-	// Count is the number of images, at least 1.
-	Count int
-	// User is a pseudonym of the user for the provider, which can use it against abuse. It may be empty.
-	User string
+	Prompt        string
+	Width, Height int    // in pixels. A provider with other sizes uses its most similar shape.
+	Count         int    // at least 1
+	User          string // a pseudonym of the user for the provider, which can use it against abuse. It may be empty.
 }
 
 // Generated is an unchecked image of a provider.
 type Generated struct {
-	Data []byte
-	// Prompt is the provider's version of the prompt; empty if it is unchanged.
-	Prompt string
+	Data   []byte
+	Prompt string // the provider's version of the prompt; empty if it is unchanged
 }
 
 // Generator is an image model. It may be used concurrently.
@@ -44,25 +39,18 @@ type Generator interface {
 
 // Limits of a provider's answer.
 const (
-	// MaxBytes bounds an image.
-	MaxBytes = 10 << 20
-	// MaxSide bounds a side in pixels.
-	MaxSide = 8192
-	// MaxCount bounds the images of a request.
-	MaxCount = 4
-	// MaxAnswer bounds an answer with images in base64, in bytes.
-	MaxAnswer = 14 << 20
+	MaxBytes  = 10 << 20 // of an image
+	MaxSide   = 8192     // pixels
+	MaxCount  = 4        // images of a request
+	MaxAnswer = 14 << 20 // bytes of an answer with images in base64
 )
 
 // Error is a failure of an image model. It contains no key.
 type Error struct {
-	Kind Kind
-	// Status is the HTTP status; 0 without an answer.
-	Status int
-	// RetryAfter is the pause that the provider requested; 0 means none.
-	RetryAfter time.Duration
-	// Reason is the provider's text, at most 300 characters, for KindRefused and KindRequest; may be empty.
-	Reason string
+	Kind       Kind
+	Status     int           // of HTTP; 0 without an answer
+	RetryAfter time.Duration // the pause that the provider requested; 0 means none
+	Reason     string        // the provider's text, at most 300 characters, for KindRefused and KindRequest; may be empty
 	// Unsure means that the request was sent but the answer is incomplete, so the provider may charge for images.
 	Unsure bool
 	Err    error
@@ -114,6 +102,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+var noImage = &Error{Kind: KindAnswer, Err: errors.New("the answer contains no image")}
+
 // kindOf classifies a provider's unsuccessful HTTP status.
 func kindOf(status int) Kind {
 	switch {
@@ -147,31 +137,4 @@ func limits(most int64) bounded.Limits {
 		Service: "the image model", Format: bounded.JSON, Bytes: most, Elements: 10_000,
 		Idle: 3 * time.Minute, Whole: 5 * time.Minute, // the model sends nothing while it draws
 	}
-}
-
-// overBound converts the error of an answer that exceeds a bound; nil if err is another error. The result wraps ErrSize
-// if the answer is too large.
-func overBound(err error) *Error {
-	over, ok := bounded.As(err)
-	switch {
-	case !ok:
-		return nil
-	case over.Bound == bounded.BoundFailure:
-		return &Error{Kind: kindOf(over.Status), Status: over.Status, Err: over}
-	case over.Passing():
-		return &Error{Kind: KindTransient, Status: over.Status, Unsure: true, Err: over}
-	case over.Most == 0: // a redirect, or an unsupported encoding
-		return &Error{Kind: KindRequest, Status: over.Status, Err: over}
-	default:
-		return &Error{Kind: KindAnswer, Status: over.Status, Err: fmt.Errorf("%w: %w", ErrSize, over)}
-	}
-}
-
-// ended returns the error of a request whose ctx has ended: ctx's error, or a transient error if the deadline passed
-// before the request was sent.
-func ended(ctx context.Context, unsent bool) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) && unsent {
-		return &Error{Kind: KindTransient, Err: ctx.Err()}
-	}
-	return ctx.Err()
 }

@@ -59,7 +59,7 @@ func newFakeGoogle(t *testing.T, status int, answers ...string) *fakeGoogle {
 
 func (f *fakeGoogle) generator(t *testing.T, model string) *Google {
 	t.Helper()
-	g, err := NewGoogle(t.Context(), GoogleOptions{BaseURL: f.URL, APIKey: "g-secret", Model: model, HTTPClient: f.Client()})
+	g, err := NewGoogle(ProviderOptions{BaseURL: f.URL, APIKey: "g-secret", Model: model, HTTPClient: f.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestGoogleFailures(t *testing.T) {
 			Error{Kind: KindRefused, Reason: "Not this."}},
 		"blocked without words": {"", 200, `{"promptFeedback":{"blockReason":"SAFETY"}}`, Error{Kind: KindRefused, Reason: "SAFETY"}},
 		"image refused": {"", 200, `{"candidates":[{"finishReason":"IMAGE_SAFETY","finishMessage":"Unable to show it."}]}`,
-			Error{Kind: KindRefused, Reason: "IMAGE_SAFETY"}}, // the SDK drops the text
+			Error{Kind: KindRefused, Reason: "IMAGE_SAFETY"}}, // finishMessage is not read
 		"a refusal": {"", 200, `{"candidates":[{"content":{"parts":[{"text":"I cannot draw that."}]},"finishReason":"STOP"}]}`,
 			Error{Kind: KindRefused, Reason: "I cannot draw that."}},
 		"nothing":          {"", 200, `{"candidates":[{"finishReason":"STOP"}]}`, Error{Kind: KindAnswer}},
@@ -181,7 +181,7 @@ func TestGoogleUnreachable(t *testing.T) {
 	if !errors.As(err, &got) || got.Kind != KindTransient || got.Unsure || strings.Contains(err.Error(), "g-secret") {
 		t.Errorf("%v", err)
 	}
-	if _, err := NewGoogle(t.Context(), GoogleOptions{}); err == nil {
+	if _, err := NewGoogle(ProviderOptions{}); err == nil {
 		t.Error("a Generator without a key")
 	}
 }
@@ -205,7 +205,7 @@ func TestGoogleSimulator(t *testing.T) {
 	}
 	defer local.Close()
 	for _, model := range []string{"", "imagen-4.0-generate-001"} {
-		g, err := NewGoogle(t.Context(), GoogleOptions{
+		g, err := NewGoogle(ProviderOptions{
 			BaseURL: strings.Replace(local.GeminiURL(), "ws://", "http://", 1), APIKey: "simulator", Model: model,
 			HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 		})

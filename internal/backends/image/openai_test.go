@@ -53,7 +53,7 @@ func newFakeOpenAI(t *testing.T, status int, body string, headers ...string) *fa
 	return f
 }
 
-func (f *fakeOpenAI) generator(o OpenAIOptions) *OpenAI {
+func (f *fakeOpenAI) generator(o ProviderOptions) *OpenAI {
 	o.BaseURL, o.APIKey, o.HTTPClient = f.URL+"/v1", "sk-secret", f.Client()
 	return NewOpenAI(o)
 }
@@ -70,7 +70,7 @@ func TestRequest(t *testing.T) {
 		"flux":        {"model": "flux", "prompt": "a fox", "n": 2.0, "size": "1536x1024", "response_format": "b64_json"},
 	} {
 		f := newFakeOpenAI(t, http.StatusOK, body)
-		images, err := f.generator(OpenAIOptions{Model: model}).Generate(t.Context(), openAIFox)
+		images, err := f.generator(ProviderOptions{Model: model}).Generate(t.Context(), openAIFox)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestOpenAIFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFakeOpenAI(t, tc.status, tc.body, tc.headers...)
-			_, err := f.generator(OpenAIOptions{}).Generate(t.Context(), openAIFox)
+			_, err := f.generator(ProviderOptions{}).Generate(t.Context(), openAIFox)
 			var got *Error
 			if !errors.As(err, &got) {
 				t.Fatalf("%v", err)
@@ -150,7 +150,7 @@ func TestTooLong(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	_, err := NewOpenAI(OpenAIOptions{BaseURL: srv.URL, HTTPClient: srv.Client()}).Generate(t.Context(), openAIFox)
+	_, err := NewOpenAI(ProviderOptions{BaseURL: srv.URL, HTTPClient: srv.Client()}).Generate(t.Context(), openAIFox)
 	var got *Error
 	if !errors.As(err, &got) || got.Kind != KindAnswer || !errors.Is(err, ErrSize) {
 		t.Errorf("%v", err)
@@ -160,7 +160,7 @@ func TestTooLong(t *testing.T) {
 // TestOpenAIUnreachable: an unreachable server, and a cancelled call.
 func TestOpenAIUnreachable(t *testing.T) {
 	f := newFakeOpenAI(t, 200, "")
-	g := f.generator(OpenAIOptions{})
+	g := f.generator(ProviderOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := g.Generate(ctx, openAIFox); !errors.Is(err, context.Canceled) {
@@ -182,7 +182,7 @@ func TestOpenAISimulator(t *testing.T) {
 	}
 	defer local.Close()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	images, err := NewOpenAI(OpenAIOptions{BaseURL: local.OpenAIURL(), APIKey: "simulator", HTTPClient: client}).Generate(t.Context(), openAIFox)
+	images, err := NewOpenAI(ProviderOptions{BaseURL: local.OpenAIURL(), APIKey: "simulator", HTTPClient: client}).Generate(t.Context(), openAIFox)
 	if err != nil || len(images) != 2 {
 		t.Fatalf("%d images, %v", len(images), err)
 	}
@@ -209,7 +209,7 @@ func TestNothingWasSent(t *testing.T) {
 			},
 		} {
 			transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
-			g := NewOpenAI(OpenAIOptions{BaseURL: "http://image.test/v1", HTTPClient: &http.Client{Transport: transport}})
+			g := NewOpenAI(ProviderOptions{BaseURL: "http://image.test/v1", HTTPClient: &http.Client{Transport: transport}})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			_, err := g.Generate(ctx, openAIFox)
 			cancel()
@@ -239,7 +239,7 @@ func TestLostAnswer(t *testing.T) {
 			_ = conn.Close()
 		}))
 		transport := &http.Transport{DisableKeepAlives: true}
-		_, err := NewOpenAI(OpenAIOptions{BaseURL: srv.URL, HTTPClient: &http.Client{Transport: transport}}).Generate(t.Context(), openAIFox)
+		_, err := NewOpenAI(ProviderOptions{BaseURL: srv.URL, HTTPClient: &http.Client{Transport: transport}}).Generate(t.Context(), openAIFox)
 		srv.Close()
 		if e, ok := errors.AsType[*Error](err); !ok || e.Kind != KindTransient || !e.Unsure {
 			t.Errorf("%s: %v", name, err)
