@@ -1,37 +1,42 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 )
 
 const (
-	// settleTime is the quiet period before files are read: a certificate and its key are written one after the other.
+	// settleTime is the default of Options.Settle: a certificate and its key are written one after the other.
 	settleTime = 500 * time.Millisecond
-	// lookEvery is the polling interval, because some file systems send no events.
+	// lookEvery is the default of Options.Every.
 	lookEvery = time.Minute
 )
 
-// Options configure Run. All are required.
+// Options configure Run. The durations are optional.
 type Options struct {
 	// What names the files in the log, such as "certificates".
 	What string
-	// Files returns the paths. It is called again before each wait.
+	// Files returns the paths. It is called after each Look.
 	Files func() []string
-	// Look is called at the start, 500 ms after the last change in the files' folders, and every minute.
+	// Look is called at the start, after the last change in the files' folders, and regularly.
 	Look func()
 	// Logger gets a warning if the folders can't be watched; then only polling remains.
 	Logger *slog.Logger
+	Settle time.Duration // the quiet period before files are read; zero means 500 ms
+	Every  time.Duration // the polling interval, because some file systems send no events; zero means a minute
 }
 
 // Run watches files until ctx ends and calls Look on the caller's goroutine. It watches the folders, because Kubernetes
 // and others replace a link there, after which a watch on the file itself would see nothing.
 func Run(ctx context.Context, o Options) {
-	w := watch{Options: o, folders: map[string]bool{}}
+	o.Settle, o.Every = cmp.Or(o.Settle, settleTime), cmp.Or(o.Every, lookEvery)
+	w := watch{Options: o}
 	var events chan fsnotify.Event
 	var failures chan error
 	watcher, err := fsnotify.NewWatcher()
@@ -42,20 +47,26 @@ func Run(ctx context.Context, o Options) {
 		w.watcher, events, failures = watcher, watcher.Events, watcher.Errors
 	}
 	w.follow()
-	look := time.NewTimer(settleTime) // files may have changed since they were read
-	defer look.Stop()
+	settled := time.NewTimer(o.Settle) // files may have changed since they were read
+	defer settled.Stop()
+	poll := time.NewTicker(o.Every)
+	defer poll.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-events:
-			look.Reset(settleTime)
+			settled.Reset(o.Settle)
+			continue
 		case <-failures: // such as lost events
-			look.Reset(settleTime)
-		case <-look.C:
-			o.Look()
-			w.follow()
-			look.Reset(lookEvery)
+			settled.Reset(o.Settle)
+			continue
+		case <-settled.C:
+		case <-poll.C:
+		}
+		o.Look()
+		if w.follow() {
+			settled.Reset(o.Settle) // a new folder may have files from before the watch
 		}
 	}
 }
@@ -63,39 +74,44 @@ func Run(ctx context.Context, o Options) {
 type watch struct {
 	Options
 	watcher *fsnotify.Watcher // nil if the system has none
-	folders map[string]bool   // the watched folders
 	warned  bool
 }
 
-func (w *watch) follow() {
+// follow watches the files' folders, also those that were removed and made again, and reports whether one is new.
+func (w *watch) follow() (found bool) {
 	if w.watcher == nil {
-		return
+		return false
 	}
 	now := map[string]bool{}
 	for _, name := range w.Files() {
 		now[filepath.Dir(name)] = true
 	}
-	for folder := range w.folders {
+	watched := w.watcher.WatchList()
+	for _, folder := range watched {
 		if !now[folder] {
 			_ = w.watcher.Remove(folder) // it may be gone
-			delete(w.folders, folder)
 		}
 	}
 	for folder := range now {
-		if w.folders[folder] {
+		if slices.Contains(watched, folder) {
 			continue
 		}
 		if err := w.watcher.Add(folder); err != nil {
 			w.warn(err)
 			continue
 		}
-		w.folders[folder] = true
+		found = true
 	}
+	return found
 }
 
 func (w *watch) warn(err error) {
 	if !w.warned {
 		w.warned = true
-		w.Logger.Warn("the folders of the "+w.What+" cannot be watched; checking the files every minute instead", "error", err)
+		every := "minute"
+		if w.Every != lookEvery {
+			every = w.Every.String()
+		}
+		w.Logger.Warn("the folders of the "+w.What+" cannot be watched; checking the files every "+every+" instead", "error", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
+	"voicegw/internal/process"
 )
 
 //go:embed demo
@@ -64,13 +64,13 @@ type Source struct {
 	index   Index
 	options SourceOptions
 	log     *slog.Logger
+	retry   *time.Timer // the next call of embed
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 
-	// Owned by OpenSource, then by run.
+	working  sync.Mutex // serialises readings and calls of embed, and guards the following fields
 	scanner  scanner
-	watcher  *fsnotify.Watcher // nil if the system cannot watch, or if Static
-	refused  map[string]bool   // folders that the system cannot watch
+	folders  []string // the walked ones
 	logged   map[Problem]bool
 	backoff  time.Duration
 	embedded int // counts new vectors since the last report
@@ -92,7 +92,7 @@ const (
 func OpenSource(ctx context.Context, index Index, o SourceOptions) (*Source, error) {
 	o.Debounce, o.Poll = cmp.Or(o.Debounce, 250*time.Millisecond), cmp.Or(o.Poll, 30*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	s := &Source{index: index, options: o, log: o.Logger, refused: map[string]bool{}, logged: map[Problem]bool{}, backoff: firstRetry}
+	s := &Source{index: index, options: o, log: o.Logger, retry: time.NewTimer(0), logged: map[Problem]bool{}, backoff: firstRetry}
 	if o.Path == "" {
 		s.scanner.root = demoFolder()
 		s.options.Static = o.Static || o.Synonyms == nil
@@ -106,15 +106,21 @@ func OpenSource(ctx context.Context, index Index, o SourceOptions) (*Source, err
 		}
 		s.scanner.root = os.DirFS(o.Path)
 	}
-	s.startWatching()
-	change := s.read(ctx, nil)
-	if change.Err != nil {
-		s.stopWatching()
+	if change := s.read(ctx); change.Err != nil {
+		s.retry.Stop()
 		return nil, fmt.Errorf("kb: reading %s: %w", s.name(), change.Err)
 	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
-	s.done.Go(func() { s.run(running) })
+	s.done.Go(func() { s.embedAll(running) })
+	if !s.options.Static {
+		s.done.Go(func() {
+			process.Run(running, process.Options{
+				What: "knowledge base", Files: s.watched, Look: func() { s.read(running) }, Logger: s.log,
+				Settle: o.Debounce, Every: o.Poll,
+			})
+		})
+	}
 	return s, nil
 }
 
@@ -141,61 +147,28 @@ func (s *Source) Close() error {
 	return nil
 }
 
-func (s *Source) run(ctx context.Context) {
-	defer s.stopWatching()
-	retry := time.NewTimer(0) // the vectors of the first reading
-	defer retry.Stop()
-	var quiet, poll <-chan time.Time
-	var events chan fsnotify.Event
-	var faults chan error
-	if !s.options.Static {
-		ticker := time.NewTicker(s.options.Poll)
-		defer ticker.Stop()
-		poll = ticker.C
-		if s.watcher != nil {
-			events, faults = s.watcher.Events, s.watcher.Errors
+// watched returns files in all folders to watch.
+func (s *Source) watched() []string {
+	s.working.Lock()
+	defer s.working.Unlock()
+	var files []string
+	if s.options.Path != "" {
+		for _, folder := range s.folders {
+			files = append(files, filepath.Join(s.options.Path, filepath.FromSlash(folder), "any"))
 		}
 	}
-	dirty := map[string]bool{}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case e := <-events:
-			if name, err := filepath.Rel(s.options.Path, e.Name); err == nil {
-				dirty[filepath.ToSlash(name)] = true
-			}
-			quiet = time.After(s.options.Debounce)
-			continue
-		case <-faults: // lost events; the walk finds the changes
-			quiet = time.After(s.options.Debounce)
-			continue
-		case <-retry.C:
-			s.embed(ctx, retry)
-			continue
-		case <-quiet:
-			quiet = nil
-		case <-poll: // also tries again after an error of the index
-		}
-		change := s.read(ctx, dirty)
-		if change.Err == nil {
-			clear(dirty)
-		}
-		if change.Upserted > 0 {
-			retry.Reset(0)
-		}
+	if s.options.Synonyms != nil {
+		files = append(files, s.options.Synonyms.path)
 	}
+	return files
 }
 
-// read makes the index equal to the folder, by words.
-func (s *Source) read(ctx context.Context, dirty map[string]bool) SourceChange {
-	all := s.scanner.scan(dirty)
-	for range 3 { // new folders may contain files from before the watch
-		if !s.watch(all.folders) {
-			break
-		}
-		all = s.scanner.scan(dirty)
-	}
+// read makes the index equal to the folder, by words. Another reading tries again after an error of the index.
+func (s *Source) read(ctx context.Context) SourceChange {
+	s.working.Lock()
+	defer s.working.Unlock()
+	all := s.scanner.scan()
+	s.folders = all.folders
 	change := SourceChange{Records: len(all.records), Problems: all.problems}
 	if s.options.Synonyms != nil {
 		change.Problems = append(slices.Clip(change.Problems), s.options.Synonyms.reload()...)
@@ -208,6 +181,9 @@ func (s *Source) read(ctx context.Context, dirty map[string]bool) SourceChange {
 			change.Upserted, change.Deleted = len(batch.Upsert), len(batch.Delete)
 			change.Err = s.index.Apply(ctx, batch)
 		}
+	}
+	if change.Upserted > 0 {
+		s.retry.Reset(0)
 	}
 	s.report(ctx, change)
 	return change
@@ -237,9 +213,24 @@ func (s *Source) difference(all *scanned, held map[string]Held, change *SourceCh
 	return batch
 }
 
+// embedAll adds vectors until ctx ends.
+func (s *Source) embedAll(ctx context.Context) {
+	defer s.retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.retry.C:
+			s.embed(ctx)
+		}
+	}
+}
+
 // embed reapplies some records without a vector, and sets the timer for the next ones or, if the Embedder fails, for
 // another attempt.
-func (s *Source) embed(ctx context.Context, retry *time.Timer) {
+func (s *Source) embed(ctx context.Context) {
+	s.working.Lock()
+	defer s.working.Unlock()
 	waiting, err := s.waiting(ctx)
 	if err != nil || len(waiting) == 0 {
 		return // the next reading reports an error of the index
@@ -257,12 +248,12 @@ func (s *Source) embed(ctx context.Context, retry *time.Timer) {
 	if embedded > 0 {
 		s.backoff = firstRetry
 		if len(waiting) > 0 && err == nil {
-			retry.Reset(0)
+			s.retry.Reset(0)
 			return
 		}
 	}
 	if len(waiting) > 0 {
-		retry.Reset(s.backoff)
+		s.retry.Reset(s.backoff)
 		s.backoff = min(2*s.backoff, lastRetry)
 	}
 	change := s.State()
@@ -327,57 +318,4 @@ func (s *Source) logProblems(problems []Problem) {
 		}
 	}
 	s.logged = now
-}
-
-// startWatching makes the system report changes. If the system cannot, only the walk finds them.
-func (s *Source) startWatching() {
-	if s.options.Static {
-		return
-	}
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		s.log.Warn("cannot watch the knowledge base; polling it", "source", s.name(), "error", err, "every", s.options.Poll)
-		return
-	}
-	s.watcher = watcher
-	if s.options.Path != "" {
-		s.watch([]string{"."})
-	}
-	if s.options.Synonyms != nil {
-		// Watch the folder, because editors replace the file with a new one.
-		if err := watcher.Add(filepath.Dir(s.options.Synonyms.path)); err != nil {
-			s.log.Warn("cannot watch the synonyms; polling them", "error", err, "every", s.options.Poll)
-		}
-	}
-}
-
-func (s *Source) stopWatching() {
-	if s.watcher != nil {
-		_ = s.watcher.Close() // cannot lose data
-	}
-}
-
-// watch adds unwatched folders, including recreated ones, and reports whether there were any.
-func (s *Source) watch(folders []string) (found bool) {
-	if s.watcher == nil || s.options.Path == "" {
-		return false
-	}
-	watched := map[string]bool{}
-	for _, name := range s.watcher.WatchList() {
-		watched[name] = true
-	}
-	for _, folder := range folders {
-		name := filepath.Join(s.options.Path, filepath.FromSlash(folder))
-		if watched[name] {
-			continue
-		}
-		err := s.watcher.Add(name)
-		if err == nil {
-			found = true
-		} else if !errors.Is(err, fs.ErrNotExist) && !s.refused[name] {
-			s.refused[name] = true
-			s.log.Warn("cannot watch a folder; polling it", "folder", name, "error", err, "every", s.options.Poll)
-		}
-	}
-	return found
 }

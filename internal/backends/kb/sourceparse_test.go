@@ -148,7 +148,7 @@ func TestProblemsOfOneFileAreBounded(t *testing.T) {
 
 // loadAll reads all records of a folder, sorted by id.
 func loadAll(root fs.FS) ([]Record, []Problem) {
-	all := (&scanner{root: root}).scan(nil)
+	all := (&scanner{root: root}).scan()
 	var records []Record
 	for _, id := range slices.Sorted(maps.Keys(all.records)) {
 		records = append(records, all.records[id].record)

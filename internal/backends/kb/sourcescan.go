@@ -23,10 +23,15 @@ type scanner struct {
 }
 
 type file struct {
-	size     int64
-	modified time.Time
+	info     fs.FileInfo // nil makes the next scan read it again
 	records  []located
 	problems []Problem
+}
+
+// unchanged reports whether a file is the one that was read.
+func unchanged(read, now fs.FileInfo) bool {
+	return read != nil && read.Size() == now.Size() && read.ModTime().Equal(now.ModTime()) &&
+		(now.Sys() == nil || os.SameFile(read, now)) // an embedded file is always the same
 }
 
 type scanned struct {
@@ -36,8 +41,8 @@ type scanned struct {
 	folders  []string // all walked ones, the root as "."
 }
 
-// scan walks the folder. It reads files in dirty and files with a new size or time.
-func (s *scanner) scan(dirty map[string]bool) *scanned {
+// scan walks the folder. It reads files that are new or have another size or time.
+func (s *scanner) scan() *scanned {
 	out := &scanned{records: map[string]located{}}
 	files := map[string]*file{}
 	var names []string
@@ -61,7 +66,7 @@ func (s *scanner) scan(dirty map[string]bool) *scanned {
 		case !isRecords(name):
 			return nil
 		}
-		if f := s.file(name, dirty[name]); f != nil {
+		if f := s.file(name); f != nil {
 			files[name] = f
 			names = append(names, name)
 		}
@@ -104,7 +109,7 @@ func isRecords(name string) bool {
 }
 
 // file reads a file unless it is unchanged; nil if it is not a regular file.
-func (s *scanner) file(name string, dirty bool) *file {
+func (s *scanner) file(name string) *file {
 	old := s.files[name]
 	info, err := fs.Stat(s.root, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,16 +118,16 @@ func (s *scanner) file(name string, dirty bool) *file {
 	if err == nil && !info.Mode().IsRegular() {
 		return nil
 	}
-	if err == nil && old != nil && !dirty && old.size == info.Size() && old.modified.Equal(info.ModTime()) {
+	if err == nil && old != nil && unchanged(old.info, info) {
 		return old
 	}
 	next := &file{}
 	if err == nil {
-		next.size, next.modified = info.Size(), info.ModTime()
-		err = next.read(s.root, name)
+		err = next.read(s.root, name, info.ModTime())
 	}
-	if err != nil {
-		next.modified = time.Time{} // makes the next scan try again
+	if err == nil {
+		next.info = info
+	} else {
 		next.problems = []Problem{{File: name, Message: "cannot be read: " + reason(err)}}
 	}
 	if len(next.problems) > 0 && old != nil {
@@ -144,13 +149,12 @@ func (f *file) keep(old *file) {
 	}
 }
 
-func (f *file) read(root fs.FS, name string) error {
+func (f *file) read(root fs.FS, name string, modified time.Time) error {
 	opened, err := root.Open(name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = opened.Close() }() // only read
-	modified := f.modified
 	if modified.IsZero() { // an embedded file
 		modified = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
@@ -207,8 +211,7 @@ type SynonymFile struct {
 	current atomic.Pointer[Synonyms]
 
 	// Owned by OpenSynonyms, then by the Source.
-	size     int64
-	modified time.Time
+	info     fs.FileInfo // nil makes the next reload read it again
 	problems []Problem
 }
 
@@ -228,14 +231,14 @@ func (f *SynonymFile) Current() *Synonyms { return f.current.Load() }
 // synonyms remain.
 func (f *SynonymFile) reload() []Problem {
 	info, err := os.Stat(f.path)
-	if err == nil && info.Size() == f.size && info.ModTime().Equal(f.modified) {
+	if err == nil && unchanged(f.info, info) {
 		return f.problems
 	}
 	if err == nil {
 		err = f.read()
 	}
 	if err != nil {
-		f.modified = time.Time{} // makes the next call try again
+		f.info = nil
 		return []Problem{{File: f.path, Message: "cannot be read, so the previous synonyms remain: " + reason(err)}}
 	}
 	return f.problems
@@ -255,7 +258,7 @@ func (f *SynonymFile) read() error {
 		return &fs.PathError{Op: "read", Path: f.path, Err: errors.New("it is not a file")}
 	}
 	synonyms, problems := ParseSynonyms(f.path, file)
-	f.size, f.modified, f.problems = info.Size(), info.ModTime(), problems
+	f.info, f.problems = info, problems
 	f.current.Store(synonyms)
 	return nil
 }
