@@ -298,15 +298,11 @@ func openScheduler(cfg config.Calendar, dataDir string, logger *slog.Logger) (sc
 func openCalendar(cfg config.Calendar, dataDir string, zone *time.Location) (calendar.Calendar, func(), error) {
 	names := map[calendar.Name]string{calendar.Primary: cfg.Primary, calendar.Team: cfg.Team, calendar.Personal: cfg.Personal}
 	maps.DeleteFunc(names, func(_ calendar.Name, is string) bool { return is == "" })
-	var own []string
-	if cfg.Email != "" {
-		own = append(own, cfg.Email)
-	}
 	switch cfg.Kind() {
 	case config.CalendarCalDAV:
 		c, err := ics.NewCalDAV(ics.CalDAVOptions{
 			URL: cfg.CalDAV.URL, User: cfg.CalDAV.User, Password: cfg.CalDAV.Password.Reveal(),
-			Calendars: names, Zone: zone, Own: own,
+			Calendars: names, Zone: zone, Email: cfg.Email,
 		})
 		if err != nil {
 			return nil, nil, err
@@ -319,7 +315,7 @@ func openCalendar(cfg config.Calendar, dataDir string, zone *time.Location) (cal
 	if dir == "" && dataDir != "" {
 		dir = filepath.Join(dataDir, "calendar")
 	}
-	c, err := ics.NewFolder(ics.FolderOptions{Dir: dir, Calendars: names, Zone: zone, Own: own})
+	c, err := ics.NewFolder(ics.FolderOptions{Dir: dir, Calendars: names, Zone: zone, Email: cfg.Email})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -155,7 +155,7 @@ func (f *file) read(root fs.FS, name string, modified time.Time) error {
 		return err
 	}
 	defer func() { _ = opened.Close() }() // only read
-	if modified.IsZero() { // an embedded file
+	if modified.IsZero() {                // an embedded file
 		modified = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
 	if strings.EqualFold(path.Ext(name), ".jsonl") {

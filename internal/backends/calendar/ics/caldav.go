@@ -28,10 +28,8 @@ type CalDAVOptions struct {
 	// Calendars map names to calendars on the server: by their name there, the last part of their path, their path, or
 	// their URL. Without an entry, Primary is the first calendar and the others do not exist.
 	Calendars map[calendar.Name]string
-	Zone      *time.Location // for days and for times without a zone; nil means UTC
-	// Own are the owner's e-mail addresses. The first is the organizer of created events; without one, the server sends
-	// no invitations.
-	Own       []string
+	Zone      *time.Location    // for days and for times without a zone; nil means UTC
+	Email     string            // the owner's, the organizer of created events. Without it, the server sends no invitations.
 	Transport http.RoundTripper // sends requests, within the bounds of docs/configuration.md; nil means a new one
 	Now       func() time.Time  // the clock; nil means time.Now
 }
@@ -66,7 +64,7 @@ func NewCalDAV(o CalDAVOptions) (*CalDAV, error) {
 		o.Transport = bounded.NewTransport()
 	}
 	return &CalDAV{
-		options: o, base: base, reader: reader{Zone: o.Zone, Own: o.Own, MaxParts: maxObjectParts}, discovering: make(chan struct{}, 1),
+		options: o, base: base, reader: reader{Zone: o.Zone, Email: o.Email, MaxParts: maxObjectParts}, discovering: make(chan struct{}, 1),
 		wire: &wire{
 			user: o.User, password: o.Password, now: o.Now,
 			client: bounded.Unfollowed(bounded.Wrap(o.Transport, eventLimits)),
@@ -155,11 +153,7 @@ func (c *CalDAV) read(ctx context.Context, answer io.Reader, q calendar.Query) (
 
 // Create implements [calendar.Calendar]. The event's key is its UID and its name on the server.
 func (c *CalDAV) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
-	var owner string
-	if len(c.options.Own) > 0 {
-		owner = c.options.Own[0]
-	}
-	data, err := write(d, owner)
+	data, err := write(d, c.options.Email)
 	if err != nil {
 		return calendar.Event{}, false, err
 	}
@@ -250,15 +244,12 @@ func (c *CalDAV) existing(ctx context.Context, path, key string) (calendar.Event
 }
 
 func (c *CalDAV) event(data []byte, etag string) (calendar.Event, error) {
-	e, err := c.reader.First(data)
-	e.Version, e.Calendar, e.Invitations = etag, calendar.Primary, calendar.InvitationsNone
-	switch {
-	case len(e.Attendees) == 0:
-	case len(c.options.Own) > 0:
-		e.Invitations = calendar.InvitationsByServer
-	default:
-		e.Invitations = calendar.InvitationsNotSent
+	invitations := calendar.InvitationsNotSent
+	if c.options.Email != "" {
+		invitations = calendar.InvitationsByServer
 	}
+	e, err := c.reader.First(data, invitations)
+	e.Version = etag
 	return e, err
 }
 

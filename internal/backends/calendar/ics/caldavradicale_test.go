@@ -144,7 +144,7 @@ func openCalDAV(t *testing.T, o CalDAVOptions) *CalDAV {
 func (r *radicale) open(t *testing.T, user string, change func(*CalDAVOptions)) *CalDAV {
 	t.Helper()
 	o := CalDAVOptions{
-		URL: r.url, User: user, Password: password, Own: []string{"ada@example.com"},
+		URL: r.url, User: user, Password: password, Email: "ada@example.com",
 		Calendars: map[calendar.Name]string{calendar.Team: "team", calendar.Personal: "c-home"},
 	}
 	if change != nil {

@@ -32,6 +32,10 @@ type timed struct {
 	own bool
 }
 
+func (t timed) end() time.Time {
+	return t.start.zone.at(t.start.wall.AddDate(0, 0, t.length.days)).Add(t.length.time)
+}
+
 const slack = 27 * time.Hour // exceeds every difference between a wall time and its time
 
 // expand lists the occurrences that overlap [from, to).
@@ -42,7 +46,7 @@ func (s series) expand(from, to time.Time) ([]occurrence, error) {
 	}
 	var all []occurrence
 	keep := func(c *ical.Component, t timed) {
-		o := occurrence{event: c, start: t.start.time(), end: t.length.after(t.start.zone, t.start.wall), days: t.start.date}
+		o := occurrence{event: c, start: t.start.time(), end: t.end(), days: t.start.date}
 		if o.start.Before(to) && o.end.After(from) && o.end.After(o.start) {
 			all = append(all, o)
 		}
@@ -151,26 +155,23 @@ func (z *zones) periodLength(p *ical.Prop, start moment, till string) (length, e
 	return between(start, end)
 }
 
-// marks identify occurrences by a time or a day.
-type marks struct {
-	times map[int64]bool
-	days  map[string]bool
-}
+// marks identify occurrences by a time in UTC or a day.
+type marks map[string]bool
 
 func newMarks(moments []moment) marks {
-	m := marks{map[int64]bool{}, map[string]bool{}}
+	m := marks{}
 	for _, one := range moments {
+		form := one.time().UTC().Format(utcForm)
 		if one.date {
-			m.days[one.wall.Format(dateForm)] = true
-		} else {
-			m.times[one.time().Unix()] = true
+			form = one.wall.Format(dateForm)
 		}
+		m[form] = true
 	}
 	return m
 }
 
 func (m marks) has(start moment) bool {
-	return m.times[start.time().Unix()] || m.days[start.wall.Format(dateForm)]
+	return m[start.time().UTC().Format(utcForm)] || m[start.wall.Format(dateForm)]
 }
 
 // changed is an event that replaces an occurrence, or also all later ones.

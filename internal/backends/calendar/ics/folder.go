@@ -27,7 +27,7 @@ type FolderOptions struct {
 	// Calendars are the folders' names, without separators, if they differ from the calendars' names.
 	Calendars map[calendar.Name]string
 	Zone      *time.Location // for days and for times without a zone; nil means UTC
-	Own       []string       // the owner's e-mail addresses; see reader
+	Email     string         // the owner's
 }
 
 // Folder is a [calendar.Calendar] with a folder for each calendar and an iCalendar file for each event. Other programs
@@ -37,17 +37,13 @@ type Folder struct {
 	dir    string
 	names  map[calendar.Name]string
 	reader reader
-	owner  string
 }
 
 var errName = errors.New("ics: a calendar's folder must be a name without separators")
 
 // NewFolder makes a Folder. It does not read or write files.
 func NewFolder(o FolderOptions) (*Folder, error) {
-	f := &Folder{dir: o.Dir, names: map[calendar.Name]string{}, reader: reader{Zone: o.Zone, Own: o.Own}}
-	if len(o.Own) > 0 {
-		f.owner = o.Own[0]
-	}
+	f := &Folder{dir: o.Dir, names: map[calendar.Name]string{}, reader: reader{Zone: o.Zone, Email: o.Email}}
 	for _, name := range calendar.Names() {
 		f.names[name] = string(name)
 		if other := o.Calendars[name]; other != "" {
@@ -131,7 +127,7 @@ func readAll(root *os.Root, name string, limit int64) ([]byte, error) {
 // Create implements [calendar.Calendar]. When it returns, the event is on the disk completely or not at all, even if
 // others create it concurrently.
 func (f *Folder) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
-	data, err := write(d, f.owner)
+	data, err := write(d, f.reader.Email)
 	if err != nil {
 		return calendar.Event{}, false, err
 	}
@@ -194,13 +190,9 @@ func (f *Folder) Find(ctx context.Context, key string) (calendar.Event, bool, er
 }
 
 func (f *Folder) event(data []byte) (calendar.Event, error) {
-	e, err := f.reader.First(data)
+	e, err := f.reader.First(data, calendar.InvitationsNotSent)
 	if err != nil {
 		return calendar.Event{}, calendar.Errorf(calendar.Conflict, err, calendar.Occupied)
-	}
-	e.Calendar, e.Invitations = calendar.Primary, calendar.InvitationsNone
-	if len(e.Attendees) > 0 {
-		e.Invitations = calendar.InvitationsNotSent
 	}
 	return e, nil
 }

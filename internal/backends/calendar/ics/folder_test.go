@@ -25,7 +25,7 @@ func openFolder(t *testing.T, o FolderOptions) *Folder {
 
 func TestSuite(t *testing.T) {
 	calendartest.Suite(t, func(t *testing.T) calendar.Calendar {
-		return openFolder(t, FolderOptions{Dir: filepath.Join(t.TempDir(), "calendar"), Own: []string{"ada@example.com"}})
+		return openFolder(t, FolderOptions{Dir: filepath.Join(t.TempDir(), "calendar"), Email: "ada@example.com"})
 	})
 }
 

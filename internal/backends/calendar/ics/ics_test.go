@@ -179,7 +179,7 @@ func TestTimes(t *testing.T) {
 			"2026-01-01T00:00Z", "2027-01-01T00:00Z", []string{"2026-03-29T01:30Z 2026-03-29T02:30Z", "2026-10-25T00:30Z 2026-10-25T01:30Z"}},
 		{"a zone behind a prefix", reader{}, []string{event("DTSTART;TZID=/freeassociation.sourceforge.net/Europe/Berlin:20261123T090000", "DURATION:PT1H")},
 			"2026-11-23T00:00Z", "2026-11-24T00:00Z", []string{"2026-11-23T08:00Z 2026-11-23T09:00Z"}},
-		{"free, cancelled, declined by its owner, and declined by another person", reader{Own: []string{"Me@example.com"}}, []string{
+		{"free, cancelled, declined by its owner, and declined by another person", reader{Email: "Me@example.com"}, []string{
 			event("DTSTART:20261123T010000Z", "DURATION:PT1H", "TRANSP:TRANSPARENT"),
 			strings.Replace(event("DTSTART:20261123T020000Z", "DURATION:PT1H", "STATUS:CANCELLED"), "UID:one", "UID:two", 1),
 			strings.Replace(event("DTSTART:20261123T030000Z", "DURATION:PT1H", "ATTENDEE;PARTSTAT=DECLINED:MAILTO:me@example.com"), "UID:one", "UID:three", 1),
@@ -313,13 +313,14 @@ func TestWrittenIsReadAgain(t *testing.T) {
 			t.Errorf("a line of %d bytes: %q", len(line), line)
 		}
 	}
-	got, err := reader{}.First(data)
+	got, err := reader{}.First(data, calendar.InvitationsNotSent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := calendar.Event{
 		ID: d.Key, Start: d.Start.UTC(), End: d.End.UTC(), Title: d.Title, Description: strings.ReplaceAll(d.Description, "\r", ""),
 		Location: d.MeetingURL, MeetingURL: d.MeetingURL, Attendees: d.Attendees,
+		Calendar: calendar.Primary, Invitations: calendar.InvitationsNotSent,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -427,7 +428,7 @@ func FuzzRead(f *testing.F) {
 	from, to := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 10, 31, 0, 0, 0, 0, time.UTC)
 	berlin := zoneOf(f, "Europe/Berlin")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := reader{Zone: berlin, Own: []string{"a@b.cd"}}
+		r := reader{Zone: berlin, Email: "a@b.cd"}
 		found, err := r.Busy(t.Context(), data, from, to)
 		if err != nil {
 			return
@@ -437,7 +438,7 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("%s to %s is not in the range", e.Start, e.End)
 			}
 		}
-		if _, err := r.First(data); err != nil && len(found.Events) > 0 && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrZone) {
+		if _, err := r.First(data, calendar.InvitationsNotSent); err != nil && len(found.Events) > 0 && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrZone) {
 			t.Error(err)
 		}
 	})

@@ -18,8 +18,8 @@ import (
 
 // reader reads iCalendar.
 type reader struct {
-	Zone *time.Location // for days and for times without a zone; nil means UTC
-	Own  []string       // the e-mail addresses of the calendar's owner. Events that they declined are not busy.
+	Zone  *time.Location // for days and for times without a zone; nil means UTC
+	Email string         // the owner's address. Events that the owner declined are not busy.
 	// MaxParts bounds the lines and parameters of one input; zero means 80,000, enough for thousands of events.
 	MaxParts int
 }
@@ -73,8 +73,9 @@ func (r reader) busy(to []calendar.Event, occurrences []occurrence) []calendar.E
 	return to
 }
 
-// First returns the first event in data, busy or not.
-func (r reader) First(data []byte) (calendar.Event, error) {
+// First returns the first event in data, busy or not, as one of the primary calendar. invitations is the state of those
+// of its attendees.
+func (r reader) First(data []byte, invitations calendar.Invitations) (calendar.Event, error) {
 	calendars, err := decode(data, r.MaxParts)
 	if err != nil {
 		return calendar.Event{}, err
@@ -88,7 +89,11 @@ func (r reader) First(data []byte) (calendar.Event, error) {
 			if err != nil {
 				return calendar.Event{}, err
 			}
-			return r.event(occurrence{s.masters[0], t.start.time(), t.length.after(t.start.zone, t.start.wall), t.start.date}), nil
+			e := r.event(occurrence{s.masters[0], t.start.time(), t.end(), t.start.date})
+			if e.Calendar, e.Invitations = calendar.Primary, calendar.InvitationsNone; len(e.Attendees) > 0 {
+				e.Invitations = invitations
+			}
+			return e, nil
 		}
 	}
 	return calendar.Event{}, fmt.Errorf("%w: it has no event", ErrMalformed)
@@ -131,15 +136,12 @@ func (r reader) isBusy(c *ical.Component) bool {
 	}
 	for i := range c.Props[ical.PropAttendee] {
 		p := &c.Props[ical.PropAttendee][i]
-		if strings.EqualFold(p.Params.Get(ical.ParamParticipationStatus), "DECLINED") && r.isOwn(address(p.Value)) {
+		declined := strings.EqualFold(p.Params.Get(ical.ParamParticipationStatus), "DECLINED")
+		if declined && r.Email != "" && strings.EqualFold(r.Email, address(p.Value)) {
 			return false
 		}
 	}
 	return true
-}
-
-func (r reader) isOwn(address string) bool {
-	return slices.ContainsFunc(r.Own, func(own string) bool { return strings.EqualFold(own, address) })
 }
 
 func (r reader) event(o occurrence) calendar.Event {
@@ -286,13 +288,6 @@ func (z *zones) moments(c *ical.Component, name string) ([]moment, error) {
 type length struct {
 	days int
 	time time.Duration
-}
-
-func (l length) after(z zone, wall time.Time) time.Time {
-	if l.days == 0 {
-		return z.at(wall).Add(l.time)
-	}
-	return z.at(wall.AddDate(0, 0, l.days)).Add(l.time)
 }
 
 const maxDays = 4000

@@ -86,7 +86,7 @@ func (v *vocabulary) expand(r *kb.Ranker, text string, records int, synonyms *kb
 	groups = append(groups, parts...)
 	for i := range groups {
 		for _, one := range groups[i].variants {
-			groups[i].records = max(groups[i].records, int(v.terms[one.term].records))
+			groups[i].records = max(groups[i].records, int(v.terms[one.term]))
 		}
 	}
 	// Rare words first: for common ones, only few records then need checking.
@@ -108,13 +108,13 @@ func (v *vocabulary) exact(g *group, w *kb.Asked) (most int) {
 		g.add(v, form, weight)
 	}
 	for _, one := range g.variants {
-		most = max(most, int(v.terms[one.term].records))
+		most = max(most, int(v.terms[one.term]))
 	}
 	return most
 }
 
 func (g *group) add(v *vocabulary, term string, weight float64) {
-	if v.terms[term] == nil {
+	if v.terms[term] == 0 {
 		return
 	}
 	for i := range g.variants {
@@ -262,7 +262,7 @@ func (v *vocabulary) heads(g *group, stems []string, scale float64) {
 		}
 	}
 	slices.SortFunc(found, func(a, b string) int {
-		return cmp.Or(int(v.terms[b].records-v.terms[a].records), strings.Compare(a, b))
+		return cmp.Or(int(v.terms[b]-v.terms[a]), strings.Compare(a, b))
 	})
 	for _, term := range found[:min(len(found), mostHeads)] {
 		g.add(v, term, weightCompound*scale)

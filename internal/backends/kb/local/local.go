@@ -15,6 +15,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 
@@ -66,10 +67,9 @@ type entry struct {
 type snapshot struct {
 	postings *postings
 	entries  map[string]*entry
-	docs     []*entry                         // by number; nil for a removed record
-	rows     []*entry                         // entries with vectors, by id
-	lengths  lengths                          // the sums over all records
-	names    func() map[kb.Namespace]kb.Names // makes the names of each namespace when it is first called
+	docs     []*entry // by number; nil for a removed record
+	rows     []*entry // entries with vectors, by id
+	lengths  lengths  // the sums over all records
 }
 
 func (s *snapshot) dimensions() int {
@@ -114,7 +114,6 @@ func (x *Index) publish(entries map[string]*entry) {
 			next.rows = append(next.rows, e)
 		}
 	}
-	next.names = sync.OnceValue(func() map[kb.Namespace]kb.Names { return namesOf(entries) })
 	slices.SortFunc(next.rows, func(a, b *entry) int { return cmp.Compare(a.record.ID, b.record.ID) })
 	x.mu.Lock()
 	x.current = next
@@ -170,36 +169,20 @@ func (x *Index) Names(_ context.Context, namespaces []kb.Namespace) (kb.Names, e
 		return kb.Names{}, err
 	}
 	defer x.calls.Done()
-	if len(namespaces) == 0 {
-		namespaces = kb.Namespaces()
-	}
-	people, categories := map[string]string{}, []string{}
-	for _, namespace := range namespaces {
-		for _, p := range s.names()[namespace].People {
-			people[p.ID] = cmp.Or(p.Name, people[p.ID])
+	people, categories := map[string]string{}, map[string]bool{}
+	for _, e := range s.entries {
+		if len(namespaces) > 0 && !slices.Contains(namespaces, e.record.Namespace) {
+			continue
 		}
-		categories = append(categories, s.names()[namespace].Categories...)
-	}
-	return kb.NewNames(people, categories), nil
-}
-
-func namesOf(entries map[string]*entry) map[kb.Namespace]kb.Names {
-	all := map[kb.Namespace]kb.Names{}
-	for _, namespace := range kb.Namespaces() {
-		people, categories := map[string]string{}, []string{}
-		for _, e := range entries {
-			if e.record.Namespace != namespace {
-				continue
-			}
-			if e.record.Type == kb.TypePerson {
-				people[e.record.ID] = e.record.Title
-			}
-			for _, id := range e.record.Authors {
-				people[id] = cmp.Or(people[id], "")
-			}
-			categories = append(categories, e.record.Categories...)
+		if e.record.Type == kb.TypePerson {
+			people[e.record.ID] = e.record.Title
 		}
-		all[namespace] = kb.NewNames(people, categories)
+		for _, id := range e.record.Authors {
+			people[id] = cmp.Or(people[id], "")
+		}
+		for _, name := range e.record.Categories {
+			categories[name] = true
+		}
 	}
-	return all
+	return kb.NewNames(people, slices.Collect(maps.Keys(categories))), nil
 }

@@ -243,5 +243,5 @@ func (v *vocabulary) without(part string) string {
 
 func (v *vocabulary) has(word string) bool {
 	at, ok := v.byText[word]
-	return ok && v.surfaces[at].records > 0 || v.terms[word] != nil
+	return ok && v.surfaces[at].records > 0 || v.terms[word] > 0
 }

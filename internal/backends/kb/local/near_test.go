@@ -199,8 +199,8 @@ func counts(v *vocabulary) map[string]int {
 			all["word "+s.text] = int(s.records)
 		}
 	}
-	for term, use := range v.terms {
-		all["term "+term] = int(use.records)
+	for term, records := range v.terms {
+		all["term "+term] = int(records)
 	}
 	for _, ends := range v.end {
 		for _, term := range ends {

@@ -16,7 +16,7 @@ type vocabulary struct {
 
 	surfaces []surface
 	byText   map[string]int32 // of surfaces
-	terms    map[string]*termUse
+	terms    map[string]int32 // the number of records with each term
 	// near maps a part of a word to the words that have it at that place; sound maps the sound of
 	// a word, begin and end its first and last letters.
 	near, sound, begin map[string][]int32
@@ -32,13 +32,8 @@ type surface struct {
 	forms   []string
 }
 
-type termUse struct {
-	records  int32
-	compound bool // the term is in end
-}
-
 func newVocabulary() *vocabulary {
-	v := &vocabulary{terms: map[string]*termUse{}, end: map[string][]string{}, languages: map[kb.Language]int{}}
+	v := &vocabulary{terms: map[string]int32{}, end: map[string][]string{}, languages: map[kb.Language]int{}}
 	v.clearSurfaces()
 	return v
 }
@@ -110,26 +105,19 @@ func (v *vocabulary) count(t kb.Term, by int32) {
 }
 
 func (v *vocabulary) countTerm(form string, by int32) {
-	use := v.terms[form]
-	if use == nil {
-		if by < 0 {
-			return
-		}
-		use = &termUse{}
-		v.terms[form] = use
-		if tail, ok := lastLetters(form); ok {
-			use.compound = true
+	before := v.terms[form]
+	now := max(before+by, 0)
+	tail, compound := lastLetters(form)
+	switch {
+	case now > 0:
+		if v.terms[form] = now; before == 0 && compound {
 			v.end[tail] = append(v.end[tail], form)
 		}
+	case before > 0:
+		if delete(v.terms, form); compound {
+			v.end[tail] = slices.DeleteFunc(v.end[tail], func(f string) bool { return f == form })
+		}
 	}
-	if use.records += by; use.records > 0 {
-		return
-	}
-	if use.compound {
-		tail, _ := lastLetters(form)
-		v.end[tail] = slices.DeleteFunc(v.end[tail], func(f string) bool { return f == form })
-	}
-	delete(v.terms, form)
 }
 
 // tidy rebuilds everything from the surfaces that are still used.
