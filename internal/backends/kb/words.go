@@ -178,7 +178,6 @@ func Languages() []Language { return []Language{"en", "de", "es", "fr", "it", "p
 type dialect struct {
 	stem  func(*snowballstem.Env) bool
 	stops map[string]bool
-	ends  []string
 	marks string
 	talk  map[string]bool
 }
@@ -193,13 +192,13 @@ var wordLists string
 
 func load() map[Language]*dialect {
 	all := map[Language]*dialect{
-		"en": {stem: english.Stem, ends: []string{"ing", "ness", "ship"}},
-		"de": {stem: german.Stem, ends: []string{"ung", "ungen", "keit", "heit", "lich", "schaft"}, marks: "äöüß"},
-		"es": {stem: spanish.Stem, ends: []string{"ción", "ciones", "dad", "ería"}, marks: "ñ¿¡"},
-		"fr": {stem: french.Stem, ends: []string{"eur", "eaux", "ité", "ée"}, marks: "çèêœ"},
-		"it": {stem: italian.Stem, ends: []string{"zione", "zioni", "ità"}},
-		"pt": {stem: portuguese.Stem, ends: []string{"ção", "ções", "dade"}, marks: "ãõ"},
-		"nl": {stem: dutch.Stem, ends: []string{"heid", "lijk", "ingen"}},
+		"en": {stem: english.Stem},
+		"de": {stem: german.Stem, marks: "äöüß"},
+		"es": {stem: spanish.Stem, marks: "ñ¿¡"},
+		"fr": {stem: french.Stem, marks: "çèêœ"},
+		"it": {stem: italian.Stem},
+		"pt": {stem: portuguese.Stem, marks: "ãõ"},
+		"nl": {stem: dutch.Stem},
 	}
 	for _, d := range all {
 		d.talk, d.stops = map[string]bool{}, map[string]bool{}
@@ -229,7 +228,7 @@ const (
 	enough      = 1.2 // exceeds the score of one stop word, because "war" may be German or English
 )
 
-// detect returns the language of a text by its stop words, endings and letters, or Unknown if no score is clearly
+// detect returns the language of a text by its stop words and letters, or Unknown if no score is clearly
 // highest.
 func (r *Ranker) detect(tokens []Token) Language {
 	var scores [7]float64
@@ -259,9 +258,6 @@ func (r *Ranker) evidence(word string, languages []Language, scores *[7]float64)
 		if stops[i] {
 			scores[i] += 1 / float64(in)
 			continue
-		}
-		if len(word) > 5 && slices.ContainsFunc(d.ends, func(end string) bool { return strings.HasSuffix(word, end) }) {
-			scores[i] += 0.4
 		}
 		if d.marks != "" && !ascii(word) && strings.ContainsAny(word, d.marks) {
 			scores[i] += 0.5

@@ -35,7 +35,7 @@ const (
 	weightCompound  = 0.5  // a compound whose head is the word
 	weightBeginning = 0.35 // the same beginning
 	weightStop      = 0.25
-	rarely          = 0.5 // lowers the weight of variants near a word that some records contain
+	weightShort     = 0.3 // one typo in a short word
 )
 
 const shortWord = 6 // the length below which a similar word is probably a different word
@@ -131,10 +131,6 @@ func (v *vocabulary) second(g *group, w *kb.Asked, most, records int) (parts []g
 	if most > max(6, records/50) {
 		return nil
 	}
-	scale := 1.0
-	if most > 0 {
-		scale = rarely
-	}
 	word := w.Surfaces[0]
 	if most <= 3 {
 		for _, w := range spellings(w) {
@@ -144,14 +140,14 @@ func (v *vocabulary) second(g *group, w *kb.Asked, most, records int) (parts []g
 				case n.distance > 1:
 					weight = weightEdits
 				case len(w) < shortWord:
-					weight *= rarely // "fire" and "firm" are two words rather than one
+					weight = weightShort // "fire" and "firm" are two words rather than one
 				}
-				g.surface(v, n.at, weight*scale)
+				g.surface(v, n.at, weight)
 			}
 		}
 		if s := soundOf(word); s != "" {
 			for _, at := range v.sound[s][:min(len(v.sound[s]), mostNear)] {
-				g.surface(v, at, weightSound*scale)
+				g.surface(v, at, weightSound)
 			}
 		}
 	}
@@ -159,16 +155,16 @@ func (v *vocabulary) second(g *group, w *kb.Asked, most, records int) (parts []g
 		v.beginnings(g, word)
 	}
 	stems := slices.DeleteFunc(append([]string{word}, w.Forms...), func(s string) bool { return len(s) < edges })
-	v.prefixes(g, stems, scale)
-	v.heads(g, stems, scale)
+	v.prefixes(g, stems)
+	v.heads(g, stems)
 	split := v.split(word)
 	if split == nil && most == 0 {
 		split = v.code(word)
 	}
 	for _, part := range split {
-		p := group{part: true, share: weightPart * scale / float64(len(split))}
+		p := group{part: true, share: weightPart / float64(len(split))}
 		for _, form := range append(v.forms(part), part) {
-			p.add(v, form, weightPart*scale)
+			p.add(v, form, weightPart)
 		}
 		parts = append(parts, p)
 	}
@@ -221,7 +217,7 @@ func (g *group) surface(v *vocabulary, at int32, weight float64) {
 }
 
 // prefixes adds the words that begin with a word, those with the fewest more letters first.
-func (v *vocabulary) prefixes(g *group, stems []string, scale float64) {
+func (v *vocabulary) prefixes(g *group, stems []string) {
 	var found []int32
 	shortest := ""
 	for _, stem := range stems {
@@ -243,11 +239,11 @@ func (v *vocabulary) prefixes(g *group, stems []string, scale float64) {
 		return cmp.Or(len(v.surfaces[a].text)-len(v.surfaces[b].text), strings.Compare(v.surfaces[a].text, v.surfaces[b].text))
 	})
 	for _, at := range found[:min(len(found), mostPrefixes)] {
-		g.surface(v, at, scale*weightPrefix*(0.5+0.5*float64(len(shortest))/float64(len(v.surfaces[at].text))))
+		g.surface(v, at, weightPrefix)
 	}
 }
 
-func (v *vocabulary) heads(g *group, stems []string, scale float64) {
+func (v *vocabulary) heads(g *group, stems []string) {
 	if v.languages["de"]+v.languages["nl"] == 0 {
 		return
 	}
@@ -265,6 +261,6 @@ func (v *vocabulary) heads(g *group, stems []string, scale float64) {
 		return cmp.Or(int(v.terms[b]-v.terms[a]), strings.Compare(a, b))
 	})
 	for _, term := range found[:min(len(found), mostHeads)] {
-		g.add(v, term, weightCompound*scale)
+		g.add(v, term, weightCompound)
 	}
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -42,7 +43,7 @@ type neighbour struct {
 }
 
 // neighbours returns the words within a number of typos of a word, at most limit: the nearest first, and among equals
-// those that more records contain. Words that begin with another letter come last.
+// those that more records contain.
 func (v *vocabulary) neighbours(word string, limit int) []neighbour {
 	runes := []rune(word)
 	most := edits(len(runes))
@@ -84,18 +85,7 @@ func (v *vocabulary) neighbours(word string, limit int) []neighbour {
 	}
 	slices.SortFunc(found, func(a, b neighbour) int {
 		x, y := &v.surfaces[a.at], &v.surfaces[b.at]
-		switch {
-		case a.distance != b.distance:
-			return a.distance - b.distance
-		case (x.text[0] == word[0]) != (y.text[0] == word[0]):
-			if x.text[0] == word[0] {
-				return -1
-			}
-			return 1
-		case x.records != y.records:
-			return int(y.records - x.records)
-		}
-		return strings.Compare(x.text, y.text)
+		return cmp.Or(a.distance-b.distance, int(y.records-x.records), strings.Compare(x.text, y.text))
 	})
 	return found[:min(len(found), limit)]
 }
