@@ -10,7 +10,6 @@ import (
 	"voicegw/internal/backends/kb"
 	"voicegw/registry"
 	"voicegw/registry/document"
-	"voicegw/registry/spec"
 )
 
 // Needs are the capabilities of kb_get.
@@ -35,9 +34,6 @@ type InvalidID struct {
 	Reason string `json:"reason"`
 }
 
-// maxText bounds full_text by mode in bytes, because models ignore parts of long texts.
-var maxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10}
-
 // snippetBytes limits a snippet taken from the start of a text.
 const snippetBytes = 240
 
@@ -51,17 +47,11 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	reader := call.Needs.KB.For(kb.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
 	found, missing, err := reader.Get(ctx, ids)
 	if err != nil {
-		if ctx.Err() != nil {
-			return registry.Result{}, ctx.Err()
-		}
-		return registry.Result{}, &registry.ToolError{
-			Type: registry.ErrorTransient, Message: "The knowledge base is unavailable.", Retryable: true,
-			Suggestion: "Tell the user that you cannot look it up right now.", Err: err,
-		}
+		return registry.Result{}, kb.Unavailable(ctx, err)
 	}
 	answer := Answer{Records: []kb.Evidence{}, Missing: append([]string{}, missing...), Invalid: invalid}
 	fields := kb.Fields{Wanted: kb.RequestedFields(call.Args.ReturnFields, kb.FieldFullText, kb.FieldMetadata,
-		kb.FieldSources, kb.FieldURL), MaxText: maxText[call.Session.Mode]}
+		kb.FieldSources, kb.FieldURL), MaxText: kb.MaxText[s.Mode]}
 	for _, record := range found {
 		answer.Records = append(answer.Records, fields.Of(record, kb.Cut(kb.Plain(record.Text), snippetBytes), 0))
 	}

@@ -14,7 +14,6 @@ import (
 	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/document"
-	"voicegw/registry/spec"
 )
 
 // Needs are the capabilities of kb_search.
@@ -48,9 +47,6 @@ type InvalidAlternative struct {
 // EvidenceIDs are the ids of the records, for the audit.
 func (a Answer) EvidenceIDs() []string { return kb.EvidenceIDs(a.Results) }
 
-// maxText bounds full_text by mode in bytes, because models ignore parts of long texts.
-var maxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10}
-
 // Execute searches the knowledge base.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	s := call.Session
@@ -74,7 +70,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		Clamped: clamped, Degraded: found.Degraded, InvalidTags: r.invalidTags, InvalidAlternatives: left,
 		UnresolvedAuthors: r.authors, UnresolvedCategories: r.categories,
 	}
-	fields := kb.Fields{Wanted: wanted(call.Args), MaxText: maxText[call.Session.Mode]}
+	fields := kb.Fields{Wanted: wanted(call.Args), MaxText: kb.MaxText[s.Mode]}
 	for _, hit := range found.Hits {
 		answer.Results = append(answer.Results, fields.Of(hit.Record, hit.Snippet, hit.Score))
 	}
@@ -165,10 +161,13 @@ func (r *request) problem() error {
 
 // failed converts an error of the knowledge base to an error for the model.
 func failed(ctx context.Context, err error, namespace ArgsNamespace, reader *kb.Reader) error {
-	if errors.Is(err, kb.ErrNotGranted) {
+	switch {
+	case errors.Is(err, kb.ErrNotGranted):
 		return notGranted(namespace, reader.Granted())
+	case errors.Is(err, kb.ErrQuery) && ctx.Err() == nil:
+		return registry.Errorf(registry.ErrorValidation, "The search is invalid: %w", err)
 	}
-	return searchError(ctx, err)
+	return kb.Unavailable(ctx, err)
 }
 
 // maxWording limits an alternative, in characters, like the schema's limit for the query.
@@ -241,18 +240,4 @@ func notGranted(asked ArgsNamespace, granted []kb.Namespace) error {
 		e.Suggestion = fmt.Sprintf("Search %v instead, or tell the user that you cannot look there; do not ask for it again.", granted)
 	}
 	return e
-}
-
-// searchError converts a failure to an error for the model.
-func searchError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if errors.Is(err, kb.ErrQuery) {
-		return registry.Errorf(registry.ErrorValidation, "The search is invalid: %w", err)
-	}
-	return &registry.ToolError{
-		Type: registry.ErrorTransient, Message: "The knowledge base is unavailable.", Retryable: true,
-		Suggestion: "Tell the user that you cannot look it up right now.", Err: err,
-	}
 }

@@ -105,47 +105,44 @@ func (c *EmbeddingCache) index(size int64) int64 {
 	r := bufio.NewReaderSize(io.NewSectionReader(c.file, int64(cacheHeadSize), size-int64(cacheHeadSize)), 1<<20)
 	at := int64(cacheHeadSize)
 	for {
-		k, _, n, err := readEntry(r)
+		k, vector, err := readEntry(r)
 		if err != nil {
 			return at
 		}
 		c.at[k] = at
-		at += n
+		at += int64(cacheEntrySize + 4*len(vector))
 	}
 }
 
 var errEntry = errors.New("a broken entry")
 
-// readEntry reads one entry and returns its length in bytes.
-func readEntry(r io.Reader) (k vectorKey, vector []float32, size int64, err error) {
+func readEntry(r io.Reader) (k vectorKey, vector []float32, err error) {
 	head := make([]byte, sha256.Size+4)
 	if _, err := io.ReadFull(r, head); err != nil {
-		return k, nil, 0, err
+		return k, nil, err
 	}
 	copy(k[:], head)
 	n := binary.LittleEndian.Uint32(head[sha256.Size:])
 	if n == 0 || n > maxNumbers {
-		return k, nil, 0, errEntry
+		return k, nil, errEntry
 	}
 	body := make([]byte, 4*n+4)
 	if _, err := io.ReadFull(r, body); err != nil {
-		return k, nil, 0, err
+		return k, nil, err
 	}
 	numbers := body[:4*n]
 	if crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, numbers) != binary.LittleEndian.Uint32(body[4*n:]) {
-		return k, nil, 0, errEntry
+		return k, nil, errEntry
 	}
 	vector = make([]float32, n)
 	_, err = binary.Decode(numbers, binary.LittleEndian, vector)
-	return k, vector, int64(cacheEntrySize) + 4*int64(n), err
+	return k, vector, err
 }
 
-func appendEntry(data []byte, k vectorKey, vector []float32) []byte {
-	start := len(data)
-	data = append(data, k[:]...)
-	data = binary.LittleEndian.AppendUint32(data, uint32(len(vector)))
+func newEntry(k vectorKey, vector []float32) []byte {
+	data := binary.LittleEndian.AppendUint32(k[:], uint32(len(vector)))
 	data, _ = binary.Append(data, binary.LittleEndian, vector) // numbers have a fixed size: it cannot fail
-	return binary.LittleEndian.AppendUint32(data, crc32.ChecksumIEEE(data[start:]))
+	return binary.LittleEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
 }
 
 // Embed implements Embedder. It asks the other Embedder for vectors that it cannot read from the file.
@@ -187,7 +184,7 @@ func (c *EmbeddingCache) record(k vectorKey) []float32 {
 	if !ok || c.file == nil {
 		return nil
 	}
-	found, vector, _, err := readEntry(io.NewSectionReader(c.file, at, cacheEntrySize+4*maxNumbers))
+	found, vector, err := readEntry(io.NewSectionReader(c.file, at, cacheEntrySize+4*maxNumbers))
 	if err != nil || found != k {
 		delete(c.at, k)
 		return nil
@@ -201,27 +198,19 @@ func (c *EmbeddingCache) keep(texts []string, vectors [][]float32) {
 	if c.file == nil || c.full {
 		return
 	}
-	var data []byte
-	starts := make([]int, len(texts))
-	keys := make([]vectorKey, len(texts))
 	for i, text := range texts {
 		if len(vectors[i]) > maxNumbers {
 			return
 		}
-		keys[i] = sha256.Sum256([]byte(text))
-		starts[i] = len(data)
-		data = appendEntry(data, keys[i], vectors[i])
-	}
-	if _, err := c.file.Write(data); err != nil {
-		c.full = true // half an entry may be at the end; the next process removes it
-		return
-	}
-	end, err := c.file.Seek(0, io.SeekCurrent)
-	if err != nil {
-		return
-	}
-	for i, k := range keys {
-		c.at[k] = end - int64(len(data)) + int64(starts[i])
+		k := vectorKey(sha256.Sum256([]byte(text)))
+		entry := newEntry(k, vectors[i])
+		if _, err := c.file.Write(entry); err != nil {
+			c.full = true // half an entry may be at the end; the next process removes it
+			return
+		}
+		if end, err := c.file.Seek(0, io.SeekCurrent); err == nil {
+			c.at[k] = end - int64(len(entry))
+		}
 	}
 }
 

@@ -1,9 +1,13 @@
 package kb
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // Evidence is a record in a tool's answer, with the requested fields.
@@ -50,6 +54,9 @@ type Fields struct {
 	Wanted  []Field // the requested fields
 	MaxText int     // bounds FieldFullText in bytes
 }
+
+// MaxText is Fields.MaxText by mode, because models ignore parts of long texts.
+var MaxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10}
 
 const maxBytes = 24 << 10 // bounds the JSON of an Evidence. The largest result of a tool (256 KiB) has room for ten.
 
@@ -125,4 +132,15 @@ func EvidenceIDs(list []Evidence) []string {
 		ids[i] = e.ID
 	}
 	return ids
+}
+
+// Unavailable is a tool's error if an index fails, or the error of ctx if it has ended.
+func Unavailable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &registry.ToolError{
+		Type: registry.ErrorTransient, Message: "The knowledge base is unavailable.", Retryable: true,
+		Suggestion: "Tell the user that you cannot look it up right now.", Err: err,
+	}
 }
