@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -23,6 +24,17 @@ func Shorten(text string, limit int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
+
+// Unique returns the values in their order, each once. It is for short lists.
+func Unique[T comparable](values []T) []T {
+	var once []T
+	for _, v := range values {
+		if !slices.Contains(once, v) {
+			once = append(once, v)
+		}
+	}
+	return once
 }
 
 // IsBlank reports whether s has no visible character: only spaces, control characters, zero-width characters, invisible

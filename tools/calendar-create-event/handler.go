@@ -82,17 +82,6 @@ func noLink(e calendar.Event, created bool) string {
 	}
 }
 
-const mailto = "mailto:"
-
-// address extracts an email address from text such as mailto:ada@example.org.
-func address(text string) (string, bool) {
-	text = strings.TrimSpace(text)
-	if len(text) > len(mailto) && strings.EqualFold(text[:len(mailto)], mailto) {
-		text = text[len(mailto):]
-	}
-	return text, calendar.IsAddress(text)
-}
-
 // places maps an event's fields to arguments.
 var places = map[calendar.Field]string{
 	calendar.FieldTitle: "/title", calendar.FieldStart: "/start_time", calendar.FieldEnd: "/end_time",
@@ -116,8 +105,8 @@ func draftOf(args Args, session registry.Session, scheduler *calendar.Scheduler)
 		draft.Description = *args.Description
 	}
 	for i, a := range args.Attendees {
-		switch a, ok := address(a); {
-		case !ok:
+		switch a = calendar.Address(a); {
+		case !calendar.IsAddress(a):
 			problems = append(problems, document.Problem{Path: fmt.Sprintf("/attendees/%d", i),
 				Message: fmt.Sprintf("%.100q is not an email address.", args.Attendees[i])})
 		case !slices.ContainsFunc(draft.Attendees, func(known string) bool { return strings.EqualFold(known, a) }):

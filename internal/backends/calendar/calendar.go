@@ -254,6 +254,16 @@ var addressForm = regexp.MustCompile(`^[A-Za-z0-9.!#$%&'*+/=?^_{|}~-]{1,64}@[A-Z
 
 const maxAddress = 254 // the maximum length of an address (RFC 5321 section 4.5.3.1.3)
 
+// Address returns an address without mailto: and spaces around it.
+func Address(s string) string {
+	const mailto = "mailto:"
+	s = strings.TrimSpace(s)
+	if len(s) > len(mailto) && strings.EqualFold(s[:len(mailto)], mailto) {
+		return s[len(mailto):]
+	}
+	return s
+}
+
 // IsAddress reports whether s is an e-mail address without a name.
 func IsAddress(s string) bool {
 	if len(s) > maxAddress || !addressForm.MatchString(s) {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/internal/textutil"
 	"voicegw/internal/user"
 )
 
@@ -73,7 +74,7 @@ func (d *Scheduler) Availability(ctx context.Context, r Request) (Availability, 
 	case r.To.Sub(r.From) > MaxRange:
 		return Availability{}, Errorf(Invalid, nil, "The range is longer than 31 days.")
 	}
-	names := unique(r.Calendars)
+	names := textutil.Unique(r.Calendars)
 	if len(names) == 0 {
 		names = []Name{Primary}
 	}
@@ -142,16 +143,6 @@ func (e Event) withoutPrivate() Event {
 		e.Title, e.Description, e.Location, e.MeetingURL, e.Attendees = "", "", "", "", nil
 	}
 	return e
-}
-
-func unique(names []Name) []Name {
-	var once []Name
-	for _, n := range names {
-		if !slices.Contains(once, n) {
-			once = append(once, n)
-		}
-	}
-	return once
 }
 
 var errNoCalendar = errors.New("nothing is configured for this name")

@@ -127,6 +127,21 @@ type Query struct {
 	Limit    int // the maximum number of hits, 1 to MaxLimit. Zero means DefaultLimit.
 }
 
+// Range returns From and To in milliseconds since 1970, both inclusive, for records, which have whole ones.
+func (q *Query) Range() (from, to int64) {
+	from, to = math.MinInt64, math.MaxInt64
+	if !q.From.IsZero() {
+		from = q.From.UnixMilli()
+		if q.From.Nanosecond()%1e6 != 0 {
+			from++ // From is within one
+		}
+	}
+	if !q.To.IsZero() {
+		to = q.To.UnixMilli()
+	}
+	return from, to
+}
+
 // Check returns the first fault of a query as an error that wraps ErrQuery, or nil.
 func (q *Query) Check() error {
 	for _, namespace := range q.Namespaces {

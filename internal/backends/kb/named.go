@@ -29,7 +29,7 @@ func ResolveAuthors(given []string, people []Person) (ids []string, unresolved [
 		}
 		ids = append(ids, found...)
 	}
-	return unique(ids), unresolved
+	return textutil.Unique(ids), unresolved
 }
 
 func author(text string, people []Person) (ids []string, reason string) {
@@ -117,7 +117,7 @@ func ResolveCategories(given, known []string) (names []string, unresolved []Unre
 		}
 		unresolved = append(unresolved, Unresolved{Index: i, Given: clip(text), Reason: reason})
 	}
-	return unique(names), unresolved
+	return textutil.Unique(names), unresolved
 }
 
 // nameKey returns the form of a name for comparisons: its folded words with a space between them, or the text in lower
@@ -153,16 +153,6 @@ func listed(people []Person) string {
 		text += fmt.Sprintf(" or %d more", more)
 	}
 	return text
-}
-
-func unique(values []string) []string {
-	var out []string
-	for _, v := range values {
-		if !slices.Contains(out, v) {
-			out = append(out, v)
-		}
-	}
-	return out
 }
 
 func clip(s string) string { return textutil.Shorten(s, 80) }

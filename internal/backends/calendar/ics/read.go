@@ -137,7 +137,7 @@ func (r reader) isBusy(c *ical.Component) bool {
 	for i := range c.Props[ical.PropAttendee] {
 		p := &c.Props[ical.PropAttendee][i]
 		declined := strings.EqualFold(p.Params.Get(ical.ParamParticipationStatus), "DECLINED")
-		if declined && r.Email != "" && strings.EqualFold(r.Email, address(p.Value)) {
+		if declined && r.Email != "" && strings.EqualFold(r.Email, calendar.Address(p.Value)) {
 			return false
 		}
 	}
@@ -157,7 +157,7 @@ func (r reader) event(o occurrence) calendar.Event {
 		Location:    text(c, ical.PropLocation, calendar.EventLocationRunes),
 	}
 	for i := range c.Props[ical.PropAttendee] {
-		a := address(c.Props[ical.PropAttendee][i].Value)
+		a := calendar.Address(c.Props[ical.PropAttendee][i].Value)
 		if calendar.IsAddress(a) && len(e.Attendees) < calendar.EventAttendees {
 			e.Attendees = append(e.Attendees, a)
 		}
@@ -168,15 +168,6 @@ func (r reader) event(o occurrence) calendar.Event {
 		}
 	}
 	return e
-}
-
-// address returns a CAL-ADDRESS without mailto:.
-func address(s string) string {
-	s = strings.TrimSpace(s)
-	if len(s) > 7 && strings.EqualFold(s[:7], "mailto:") {
-		return s[7:]
-	}
-	return s
 }
 
 func value(c *ical.Component, name string) string {

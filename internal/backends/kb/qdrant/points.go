@@ -146,15 +146,12 @@ func filterOf(q *kb.Query) object {
 		must = append(must, object{"key": payloadTags, "match": object{"value": tag}})
 	}
 	between := object{}
+	from, to := q.Range()
 	if !q.From.IsZero() {
-		from := q.From.UnixMilli()
-		if q.From.Nanosecond()%1e6 != 0 {
-			from++ // records have whole milliseconds; From may be within one
-		}
 		between["gte"] = from
 	}
 	if !q.To.IsZero() {
-		between["lte"] = q.To.UnixMilli()
+		between["lte"] = to
 	}
 	if len(between) > 0 {
 		must = append(must, object{"key": payloadUpdated, "range": between})
