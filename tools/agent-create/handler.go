@@ -20,10 +20,7 @@ func Check(_ context.Context, call registry.Call[Args, Needs]) error {
 // Execute creates the agent.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	saved, err := call.Needs.Agents.Save(ctx, changeOf(call))
-	if err != nil {
-		return registry.Result{}, err
-	}
-	return registry.Result{Data: saved}, nil
+	return registry.Result{Data: saved}, err
 }
 
 func changeOf(call registry.Call[Args, Needs]) registry.AgentChange {

@@ -20,10 +20,7 @@ func Check(_ context.Context, call registry.Call[Args, Needs]) error {
 // Execute deletes the agent.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	deleted, err := call.Needs.Agents.Delete(ctx, call.Args.ID, state(call.Args))
-	if err != nil {
-		return registry.Result{}, err
-	}
-	return registry.Result{Data: deleted}, nil
+	return registry.Result{Data: deleted}, err
 }
 
 func state(a Args) string {

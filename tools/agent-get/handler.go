@@ -15,8 +15,5 @@ type Needs struct {
 // Execute returns the agent.
 func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	shown, err := call.Needs.Agents.Get(call.Args.ID)
-	if err != nil {
-		return registry.Result{}, err
-	}
-	return registry.Result{Data: shown}, nil
+	return registry.Result{Data: shown}, err
 }

@@ -28,10 +28,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		return registry.Result{}, err
 	}
 	saved, err := call.Needs.Agents.Save(ctx, change)
-	if err != nil {
-		return registry.Result{}, err
-	}
-	return registry.Result{Data: saved}, nil
+	return registry.Result{Data: saved}, err
 }
 
 func changeOf(call registry.Call[Args, Needs]) (registry.AgentChange, error) {

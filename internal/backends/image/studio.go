@@ -7,8 +7,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	stdimage "image"
 	"image/jpeg"
 	"image/png"
+	"io"
 	"time"
 )
 
@@ -102,40 +104,33 @@ func Inspect(data []byte) (Info, error) {
 	return info, nil
 }
 
-// The signatures and ends of the formats: PNG (ISO/IEC 15948, 5.2 and 11.2.5), JPEG
-// (ITU-T T.81, B.1.1.3), WebP (RFC 9649, section 2.4).
-var (
-	pngHead  = []byte("\x89PNG\r\n\x1a\n")
-	pngEnd   = []byte("\x00\x00\x00\x00IEND\xae\x42\x60\x82")
-	jpegHead = []byte("\xff\xd8\xff")
-	jpegEnd  = []byte("\xff\xd9")
-)
+// formats have their signatures and ends: PNG (ISO/IEC 15948, 5.2 and 11.2.5) and JPEG (ITU-T T.81, B.1.1.3).
+var formats = []struct {
+	name, kind, head, end string
+	config                func(io.Reader) (stdimage.Config, error)
+}{
+	{"PNG", TypePNG, "\x89PNG\r\n\x1a\n", "\x00\x00\x00\x00IEND\xae\x42\x60\x82", png.DecodeConfig},
+	{"JPEG", TypeJPEG, "\xff\xd8\xff", "\xff\xd9", jpeg.DecodeConfig},
+}
 
 func inspect(data []byte) (Info, error) {
-	switch {
-	case bytes.HasPrefix(data, pngHead):
-		c, err := png.DecodeConfig(bytes.NewReader(data))
+	for _, f := range formats {
+		if !bytes.HasPrefix(data, []byte(f.head)) {
+			continue
+		}
+		c, err := f.config(bytes.NewReader(data))
 		if err != nil {
 			return Info{}, fmt.Errorf("%w: %w", ErrFormat, err)
 		}
-		if !bytes.HasSuffix(data, pngEnd) {
-			return Info{}, fmt.Errorf("%w: a PNG without its end", ErrFormat)
+		if !bytes.HasSuffix(data, []byte(f.end)) {
+			return Info{}, fmt.Errorf("%w: a %s without its end", ErrFormat, f.name)
 		}
-		return Info{TypePNG, c.Width, c.Height}, nil
-	case bytes.HasPrefix(data, jpegHead):
-		c, err := jpeg.DecodeConfig(bytes.NewReader(data))
-		if err != nil {
-			return Info{}, fmt.Errorf("%w: %w", ErrFormat, err)
-		}
-		if !bytes.HasSuffix(data, jpegEnd) {
-			return Info{}, fmt.Errorf("%w: a JPEG without its end", ErrFormat)
-		}
-		return Info{TypeJPEG, c.Width, c.Height}, nil
-	case len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP":
-		return inspectWebP(data)
-	default:
-		return Info{}, ErrFormat
+		return Info{f.kind, c.Width, c.Height}, nil
 	}
+	if len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP" { // RFC 9649, section 2.4
+		return inspectWebP(data)
+	}
+	return Info{}, ErrFormat
 }
 
 // inspectWebP reads the first chunk of a WebP (RFC 9649, sections 2.5 to 2.7).

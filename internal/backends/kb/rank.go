@@ -331,12 +331,12 @@ const ellipsis = "…"
 func passage(text string, start, end int) string {
 	const room = SnippetRunes - 2 // for the marks
 	spare := room - utf8.RuneCountInString(text[start:end])
-	from := back(text, start, max(spare/2, 0))
+	from := forward(text, 0, utf8.RuneCountInString(text[:start])-max(spare/2, 0))
 	if s := strings.LastIndexAny(text[from:start], ".!?;"); s >= 0 && from > 0 {
 		from += s + 1
 	}
-	if from > 0 {
-		from += wordStart(text[from:start])
+	if from > 0 { // the first word that begins there
+		from += strings.IndexFunc(text[from:start], unicode.IsSpace) + 1
 	}
 	to := forward(text, from, room)
 	if to < len(text) {
@@ -352,23 +352,6 @@ func passage(text string, start, end int) string {
 		out = strings.TrimRight(out, ",;:-") + ellipsis
 	}
 	return out
-}
-
-// wordStart returns the index of the first word that begins in s.
-func wordStart(s string) int {
-	if i := strings.IndexFunc(s, unicode.IsSpace); i >= 0 {
-		return i + 1
-	}
-	return 0
-}
-
-// back returns the index n characters before at.
-func back(text string, at, n int) int {
-	for ; n > 0 && at > 0; n-- {
-		_, size := utf8.DecodeLastRuneInString(text[:at])
-		at -= size
-	}
-	return at
 }
 
 // forward returns the index n characters after at.

@@ -177,7 +177,7 @@ func Languages() []Language { return []Language{"en", "de", "es", "fr", "it", "p
 
 type dialect struct {
 	stem  func(*snowballstem.Env) bool
-	stops map[string]bool
+	stops map[string]float64 // the weight of each in the detection: a stop word of several languages counts less
 	marks string
 	talk  map[string]bool
 }
@@ -201,7 +201,7 @@ func load() map[Language]*dialect {
 		"nl": {stem: dutch.Stem},
 	}
 	for _, d := range all {
-		d.talk, d.stops = map[string]bool{}, map[string]bool{}
+		d.talk, d.stops = map[string]bool{}, map[string]float64{}
 	}
 	for line := range strings.Lines(wordLists) {
 		key, list, _ := strings.Cut(line, ":")
@@ -214,10 +214,21 @@ func load() map[Language]*dialect {
 					d.talk[t.Text], d.talk[Fold(t.Text)], d.talk[respell(t.Text)] = true, true, true
 				}
 			case "asking":
-				d.stops[word], d.stops[Fold(word)] = true, true
+				d.stops[word], d.stops[Fold(word)] = 1, 1
 			default:
-				d.stops[word] = true
+				d.stops[word] = 1
 			}
+		}
+	}
+	languages := map[string]float64{} // of each stop word
+	for _, d := range all {
+		for word := range d.stops {
+			languages[word]++
+		}
+	}
+	for _, d := range all {
+		for word := range d.stops {
+			d.stops[word] = 1 / languages[word]
 		}
 	}
 	return all
@@ -231,44 +242,30 @@ const (
 // detect returns the language of a text by its stop words and letters, or Unknown if no score is clearly
 // highest.
 func (r *Ranker) detect(tokens []Token) Language {
-	var scores [7]float64
 	languages := Languages()
+	scores := make([]float64, len(languages))
 	for _, t := range tokens[:min(len(tokens), detectWords)] {
-		r.evidence(t.Text, languages, &scores)
+		for i, language := range languages {
+			d := r.dialects[language]
+			if weight := d.stops[t.Text]; weight > 0 {
+				scores[i] += weight
+			} else if d.marks != "" && !ascii(t.Text) && strings.ContainsAny(t.Text, d.marks) {
+				scores[i] += 0.5
+			}
+		}
 	}
-	order := slices.Sorted(slices.Values(scores[:]))
+	order := slices.Sorted(slices.Values(scores))
 	best, second := order[len(order)-1], order[len(order)-2]
 	if best < enough || best < 1.25*second {
 		return Unknown
 	}
-	return languages[slices.Index(scores[:], best)]
-}
-
-// evidence adds one word's scores. A stop word of several languages counts less.
-func (r *Ranker) evidence(word string, languages []Language, scores *[7]float64) {
-	in := 0
-	var stops [7]bool
-	for i, language := range languages {
-		if stops[i] = r.dialects[language].stops[word]; stops[i] {
-			in++
-		}
-	}
-	for i, language := range languages {
-		d := r.dialects[language]
-		if stops[i] {
-			scores[i] += 1 / float64(in)
-			continue
-		}
-		if d.marks != "" && !ascii(word) && strings.ContainsAny(word, d.marks) {
-			scores[i] += 0.5
-		}
-	}
+	return languages[slices.Index(scores, best)]
 }
 
 // Stop reports whether a word is a stop word of a language.
 func (r *Ranker) Stop(word string, language Language) bool {
 	d := r.dialects[language]
-	return d != nil && d.stops[word]
+	return d != nil && d.stops[word] > 0
 }
 
 // Stem returns the folded stem of a word. Without a known language, it returns the folded word.

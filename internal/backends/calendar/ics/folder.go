@@ -58,16 +58,9 @@ func NewFolder(o FolderOptions) (*Folder, error) {
 
 // Busy implements [calendar.Calendar]. A calendar without a folder is empty.
 func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, error) {
-	folder, ok := f.names[q.Calendar]
-	if !ok || f.dir == "" {
-		return calendar.Found{}, calendar.NoCalendar(q.Calendar)
-	}
-	root, err := os.OpenRoot(filepath.Join(f.dir, folder))
-	if errors.Is(err, fs.ErrNotExist) {
-		return calendar.Found{}, nil
-	}
-	if err != nil {
-		return calendar.Found{}, unreadable(err)
+	root, err := f.open(q.Calendar)
+	if root == nil {
+		return calendar.Found{}, err
 	}
 	defer root.Close() //nolint:errcheck // only read
 	files, err := fs.ReadDir(root.FS(), ".")
@@ -109,6 +102,22 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 		}
 	}
 	return found, nil
+}
+
+// open opens a calendar's folder; nil without an error if it does not exist.
+func (f *Folder) open(name calendar.Name) (*os.Root, error) {
+	folder, ok := f.names[name]
+	if !ok || f.dir == "" {
+		return nil, calendar.NoCalendar(name)
+	}
+	root, err := os.OpenRoot(filepath.Join(f.dir, folder))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, unreadable(err)
+	}
+	return root, nil
 }
 
 func readAll(root *os.Root, name string, limit int64) ([]byte, error) {
@@ -167,15 +176,9 @@ func (f *Folder) Find(ctx context.Context, key string) (calendar.Event, bool, er
 	if ctx.Err() != nil {
 		return calendar.Event{}, false, ctx.Err()
 	}
-	if f.dir == "" {
-		return calendar.Event{}, false, calendar.NoCalendar(calendar.Primary)
-	}
-	root, err := os.OpenRoot(filepath.Join(f.dir, f.names[calendar.Primary]))
-	if errors.Is(err, fs.ErrNotExist) {
-		return calendar.Event{}, false, nil
-	}
-	if err != nil {
-		return calendar.Event{}, false, unreadable(err)
+	root, err := f.open(calendar.Primary)
+	if root == nil {
+		return calendar.Event{}, false, err
 	}
 	defer root.Close() //nolint:errcheck // only read
 	data, err := readAll(root, key+".ics", maxBytes)
