@@ -97,6 +97,16 @@ type Batch struct {
 	WordsOnly bool
 }
 
+// Check returns the error of the first invalid record (Record.Check), or nil.
+func (b *Batch) Check() error {
+	for i := range b.Upsert {
+		if err := b.Upsert[i].Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Held describes a record of an index.
 type Held struct {
 	Hash     string // Record.Hash

@@ -44,15 +44,11 @@ func parseMarkdown(name string, data []byte, modified time.Time) (Record, []Prob
 		record.Title = firstHeading(body)
 	}
 	record.Normalize()
-	return record, problemsOf(name, 1, record)
-}
-
-func problemsOf(name string, line int, r Record) []Problem {
 	var problems []Problem
-	for _, fault := range r.Faults() {
-		problems = append(problems, Problem{File: name, Line: line, Message: fault})
+	for _, fault := range record.Faults() {
+		problems = append(problems, Problem{File: name, Line: 1, Message: fault})
 	}
-	return problems
+	return record, problems
 }
 
 const dashes = "---"
@@ -213,33 +209,34 @@ func parseJSONL(name string, r io.Reader, modified time.Time) ([]located, []Prob
 	var records []located
 	var problems []Problem
 	more := 0
-	bad := func(p ...Problem) {
-		keep := min(len(p), maxProblems-len(problems))
-		problems = append(problems, p[:keep]...)
-		more += len(p) - keep
+	line := 1
+	bad := func(faults ...string) {
+		keep := min(len(faults), maxProblems-len(problems))
+		for _, fault := range faults[:keep] {
+			problems = append(problems, Problem{File: name, Line: line, Message: fault})
+		}
+		more += len(faults) - keep
 	}
 	reader := bufio.NewReaderSize(io.LimitReader(r, maxJSONLBytes+1), 64<<10)
 	var total int64
-	for line := 1; ; line++ {
+	for ; ; line++ {
 		data, size, err := readLine(reader)
 		total += size
 		switch {
 		case total > maxJSONLBytes:
-			bad(Problem{File: name, Line: line,
-				Message: fmt.Sprintf("the file has more than %d bytes; the rest is ignored", maxJSONLBytes)})
+			bad(fmt.Sprintf("the file has more than %d bytes; the rest is ignored", maxJSONLBytes))
 			err = io.EOF
 		case size > maxLineBytes:
-			bad(Problem{File: name, Line: line, Message: fmt.Sprintf("the line has %d bytes; at most %d", size, maxLineBytes)})
+			bad(fmt.Sprintf("the line has %d bytes; at most %d", size, maxLineBytes))
 		default:
-			if rec, p, ok := parseLine(name, line, data, modified); ok {
+			rec, faults := parseLine(data, line == 1, modified)
+			if bad(faults...); rec.ID != "" {
 				records = append(records, located{rec, line, rec.Hash()})
-			} else {
-				bad(p...)
 			}
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				bad(Problem{File: name, Line: line, Message: "cannot be read: " + err.Error()})
+				bad("cannot be read: " + err.Error())
 			}
 			break
 		}
@@ -270,42 +267,39 @@ type fileRecord struct {
 	LastUpdated *string `json:"last_updated"`
 }
 
-// parseLine parses a line. An empty line has neither a record nor a problem.
-func parseLine(name string, line int, data []byte, modified time.Time) (Record, []Problem, bool) {
+// parseLine parses a line. The record is empty for an empty line and for one with faults.
+func parseLine(data []byte, first bool, modified time.Time) (Record, []string) {
 	data = bytes.TrimSpace(data)
-	if line == 1 {
+	if first {
 		data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	}
 	if len(data) == 0 || bytes.HasPrefix(data, []byte("//")) {
-		return Record{}, nil, false
-	}
-	fault := func(format string, args ...any) (Record, []Problem, bool) {
-		return Record{}, []Problem{{File: name, Line: line, Message: fmt.Sprintf(format, args...)}}, false
+		return Record{}, nil
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	decoder.DisallowUnknownFields()
 	var f fileRecord
 	if err := decoder.Decode(&f); err != nil {
-		return fault("is not a record in JSON: %s", jsonMessage(err))
+		return Record{}, []string{"is not a record in JSON: " + jsonMessage(err)}
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return fault("there is more after the record; write one record in each line")
+		return Record{}, []string{"there is more after the record; write one record in each line"}
 	}
 	rec := f.Record
 	rec.LastUpdated = modified
 	if f.LastUpdated != nil {
 		at, err := parseTime(*f.LastUpdated)
 		if err != nil {
-			return fault("%s", badTime)
+			return Record{}, []string{badTime}
 		}
 		rec.LastUpdated = at
 	}
 	rec.Normalize()
-	if problems := problemsOf(name, line, rec); problems != nil {
-		return Record{}, problems, false
+	if faults := rec.Faults(); faults != nil {
+		return Record{}, faults
 	}
-	return rec, nil, true
+	return rec, nil
 }
 
 // jsonMessage describes an error without the names of Go types.

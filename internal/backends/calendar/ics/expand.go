@@ -94,17 +94,20 @@ func (s series) times(m *ical.Component, t timed, to time.Time) ([]timed, error)
 			all = append(all, timed{start: moment{stamp{wall: w, date: t.start.date}, t.start.zone}, length: t.length})
 		}
 	}
-	dates, err := s.zones.dates(m, t.length)
+	dates, err := s.zones.dates(m, ical.PropRecurrenceDates, t.length)
 	if err != nil {
 		return nil, err
 	}
 	all = append(all, dates...)
-	exceptions, err := s.zones.moments(m, ical.PropExceptionDates)
+	exceptions, err := s.zones.dates(m, ical.PropExceptionDates, t.length)
 	if err != nil {
 		return nil, err
 	}
 	seen := map[int64]int{} // the index of a start in kept
-	out := newMarks(exceptions)
+	out := marks{}
+	for _, one := range exceptions {
+		out.add(one.start)
+	}
 	var kept []timed
 	for _, one := range all {
 		i, again := seen[one.start.time().Unix()]
@@ -120,12 +123,16 @@ func (s series) times(m *ical.Component, t timed, to time.Time) ([]timed, error)
 	return kept, nil
 }
 
-func (z *zones) dates(m *ical.Component, usual length) ([]timed, error) {
+// dates reads a property with dates. Only recurrence dates can be periods.
+func (z *zones) dates(m *ical.Component, name string, usual length) ([]timed, error) {
 	var all []timed
-	for i := range m.Props[ical.PropRecurrenceDates] {
-		p := &m.Props[ical.PropRecurrenceDates][i]
+	for i := range m.Props[name] {
+		p := &m.Props[name][i]
 		for s := range strings.SplitSeq(p.Value, ",") {
 			from, till, period := strings.Cut(strings.TrimSpace(s), "/")
+			if period && name != ical.PropRecurrenceDates {
+				return nil, fmt.Errorf("%w: %.40q is not a time", ErrMalformed, s)
+			}
 			start, err := z.moment(p, from)
 			if err != nil {
 				return nil, err
@@ -158,16 +165,12 @@ func (z *zones) periodLength(p *ical.Prop, start moment, till string) (length, e
 // marks identify occurrences by a time in UTC or a day.
 type marks map[string]bool
 
-func newMarks(moments []moment) marks {
-	m := marks{}
-	for _, one := range moments {
-		form := one.time().UTC().Format(utcForm)
-		if one.date {
-			form = one.wall.Format(dateForm)
-		}
-		m[form] = true
+func (m marks) add(one moment) {
+	if one.date {
+		m[one.wall.Format(dateForm)] = true
+	} else {
+		m[one.time().UTC().Format(utcForm)] = true
 	}
-	return m
 }
 
 func (m marks) has(start moment) bool {
@@ -196,8 +199,7 @@ const (
 )
 
 func (s series) readChanges() (changes, error) {
-	var all changes
-	var ids []moment
+	all := changes{marks: marks{}}
 	if len(s.changes) > maxChanges {
 		return all, fmt.Errorf("%w: %d of its occurrences were changed", errTooBig, len(s.changes))
 	}
@@ -212,7 +214,7 @@ func (s series) readChanges() (changes, error) {
 			return all, err
 		}
 		one := changed{timed: t, event: c, of: of, later: p.Params.Get(ical.ParamRange) == "THISANDFUTURE"}
-		ids = append(ids, of)
+		all.marks.add(of)
 		all.singles = append(all.singles, one)
 		if one.later {
 			all.later = append(all.later, one)
@@ -221,7 +223,6 @@ func (s series) readChanges() (changes, error) {
 	if len(all.later) > maxLater {
 		return all, fmt.Errorf("%w: %d changes apply to all later occurrences", errTooBig, len(all.later))
 	}
-	all.marks = newMarks(ids)
 	slices.SortFunc(all.later, func(a, b changed) int { return a.of.time().Compare(b.of.time()) })
 	return all, nil
 }

@@ -260,21 +260,6 @@ func (z *zones) moment(p *ical.Prop, s string) (moment, error) {
 	return m, err
 }
 
-func (z *zones) moments(c *ical.Component, name string) ([]moment, error) {
-	var all []moment
-	for i := range c.Props[name] {
-		p := &c.Props[name][i]
-		for s := range strings.SplitSeq(p.Value, ",") {
-			m, err := z.moment(p, s)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, m)
-		}
-	}
-	return all, nil
-}
-
 // length is a duration of calendar days and time.
 type length struct {
 	days int

@@ -13,10 +13,8 @@ import (
 
 // Apply implements kb.Index. Only one Apply runs at a time; others wait.
 func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
-	for i := range b.Upsert {
-		if err := b.Upsert[i].Check(); err != nil {
-			return err
-		}
+	if err := b.Check(); err != nil {
+		return err
 	}
 	if _, err := x.begin(); err != nil {
 		return err

@@ -15,10 +15,8 @@ import (
 // Apply implements kb.Index. It writes the new records in parts, then removes the old ones. After an error the first
 // parts remain, and another call completes the change.
 func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
-	for i := range b.Upsert {
-		if err := b.Upsert[i].Check(); err != nil {
-			return err
-		}
+	if err := b.Check(); err != nil {
+		return err
 	}
 	if err := x.begin(); err != nil {
 		return err
@@ -60,25 +58,25 @@ func (x *Index) upsert(ctx context.Context, records []kb.Record, wordsOnly bool)
 			return err
 		}
 	}
-	points := make([]upsert, len(records))
+	points := make([]object, len(records))
 	for i := range records {
 		rec := &records[i]
 		data, err := json.Marshal(rec)
 		if err != nil {
 			return fmt.Errorf("qdrant: %s: %w", rec.ID, err)
 		}
-		points[i] = upsert{
-			ID:     pointID(rec.ID),
-			Vector: object{vectorWords: sparseRecord(x.ranker, rec)},
-			Payload: payload{
+		vectors := object{vectorWords: sparseRecord(x.ranker, rec)}
+		if dense[i] != nil {
+			vectors[vectorDense] = dense[i]
+		}
+		points[i] = object{
+			"id": pointID(rec.ID), "vector": vectors,
+			"payload": payload{
 				ID: rec.ID, Title: rec.Title, Namespace: string(rec.Namespace), Type: string(rec.Type), Tags: rec.Tags,
 				Authors: rec.Authors, Categories: rec.Categories,
 				Updated: rec.LastUpdated.UnixMilli(), Hash: rec.Hash(), Embeds: hashText(rec.EmbeddingText()),
 				Complete: dense[i] != nil, Record: string(data),
 			},
-		}
-		if dense[i] != nil {
-			points[i].Vector[vectorDense] = dense[i]
 		}
 	}
 	return x.client.call(ctx, http.MethodPut, x.path+"/points?wait=true", object{"points": points}, nil)

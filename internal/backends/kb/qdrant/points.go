@@ -50,12 +50,6 @@ type payload struct {
 	Record     string   `json:"record,omitempty"`
 }
 
-type upsert struct {
-	ID      string         `json:"id"`
-	Vector  map[string]any `json:"vector"`
-	Payload payload        `json:"payload"`
-}
-
 type sparse struct {
 	Indices []uint32  `json:"indices"`
 	Values  []float32 `json:"values"`
@@ -92,6 +86,10 @@ func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
 			values[hashStem(form)] += kb.Weights[part] * tf * (bm25K1 + 1) / (tf + norm)
 		}
 	}
+	return sparseOf(values)
+}
+
+func sparseOf(values map[uint32]float64) sparse {
 	out := sparse{Indices: []uint32{}, Values: []float32{}}
 	for _, index := range slices.Sorted(maps.Keys(values)) {
 		out.Indices = append(out.Indices, index)
@@ -105,17 +103,14 @@ const weakWord, synonym = 0.25, 0.8
 
 // sparseQuery returns the weights of a question's terms in every language. The first term with a hash counts.
 func sparseQuery(ranker *kb.Ranker, text string, synonyms *kb.Synonyms) sparse {
-	out := sparse{Indices: []uint32{}, Values: []float32{}}
-	seen := map[uint32]bool{}
-	add := func(term string, weight float32) {
-		if index := hashStem(term); term != "" && !seen[index] {
-			seen[index] = true
-			out.Indices = append(out.Indices, index)
-			out.Values = append(out.Values, weight)
+	values := map[uint32]float64{}
+	add := func(term string, weight float64) {
+		if index := hashStem(term); term != "" && values[index] == 0 {
+			values[index] = weight
 		}
 	}
 	for _, asked := range ranker.Question(text, kb.Languages()) {
-		weight := float32(1)
+		weight := 1.0
 		if asked.Weak {
 			weight = weakWord
 		}
@@ -129,7 +124,7 @@ func sparseQuery(ranker *kb.Ranker, text string, synonyms *kb.Synonyms) sparse {
 			}
 		}
 	}
-	return out
+	return sparseOf(values)
 }
 
 func hashStem(stem string) uint32 {
