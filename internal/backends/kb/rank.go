@@ -130,32 +130,25 @@ func fuse(hits map[string]*Hit, rankings ...[]Ranked) {
 
 // named returns the number of words in the titles that are wholly in the query.
 func (r *Ranker) named(query string, hits map[string]*Hit) map[string]int {
-	asked, stems := r.sequence(query)
+	asked := r.sequence(query)
 	names := map[string]int{}
 	for id, h := range hits {
-		whole, stemmed := r.sequence(h.Record.Title)
-		switch {
-		case whole != " " && strings.Contains(asked, whole):
-			names[id] = strings.Count(whole, " ") - 1
-		case stemmed != " " && strings.Contains(stems, stemmed):
-			names[id] = strings.Count(stemmed, " ") - 1
+		if title := r.sequence(h.Record.Title); title != " " && strings.Contains(asked, title) {
+			names[id] = strings.Count(title, " ") - 1
 		}
 	}
 	return names
 }
 
-// sequence returns the folded words of a text, and their English stems without stop words, with spaces around each.
-func (r *Ranker) sequence(text string) (whole, stemmed string) {
-	var a, b strings.Builder
-	a.WriteByte(' ')
-	b.WriteByte(' ')
+// sequence returns the English stems of a text's words, without stop words, with spaces around each.
+func (r *Ranker) sequence(text string) string {
+	stems := " "
 	for _, t := range Tokens(text) {
-		a.WriteString(Fold(t.Text) + " ")
 		if !r.Stop(t.Text, "en") {
-			b.WriteString(r.Stem(t.Text, "en") + " ")
+			stems += r.Stem(t.Text, "en") + " "
 		}
 	}
-	return a.String(), b.String()
+	return stems
 }
 
 // raise returns the factor of BM25 for a title with that many words in the query. A single word may be there by chance.

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -104,9 +105,9 @@ func (p *postings) find(part int, term string) list {
 	return list{}
 }
 
-// renumbered returns new postings with the new numbers of records, in the order of the old ones. It omits records with
-// the number -1.
-func (p *postings) renumbered(numbers []int) *postings {
+// renumbered returns new postings with the new numbers of records, in the order of the old ones. It omits records without
+// one.
+func (p *postings) renumbered(numbers map[uint32]uint32) *postings {
 	next := newPostings()
 	for i, lists := range p.lists {
 		for term, old := range lists {
@@ -115,8 +116,8 @@ func (p *postings) renumbered(numbers []int) *postings {
 			}
 			l := &list{live: old.live, places: make([]place, 0, old.live)}
 			for _, at := range old.places {
-				if number := numbers[at.number]; number >= 0 {
-					at.number = uint32(number)
+				if number, ok := numbers[at.number]; ok {
+					at.number = number
 					l.places = append(l.places, at)
 				}
 			}
@@ -168,24 +169,14 @@ func (x *Index) tidy(entries map[string]*entry) {
 	if x.numbers <= 2*len(entries)+leastRoom {
 		return
 	}
-	numbers := make([]int, x.numbers)
-	for i := range numbers {
-		numbers[i] = -1
-	}
-	for _, e := range entries {
-		numbers[e.number] = 0
-	}
-	x.numbers = 0
-	for i, gone := range numbers {
-		if gone == 0 {
-			numbers[i] = x.numbers
-			x.numbers++
-		}
-	}
-	for id, e := range entries {
+	live := slices.SortedFunc(maps.Values(entries), func(a, b *entry) int { return a.number - b.number })
+	numbers := map[uint32]uint32{}
+	for i, e := range live {
+		numbers[uint32(e.number)] = uint32(i)
 		moved := *e
-		moved.number = numbers[e.number]
-		entries[id] = &moved
+		moved.number = i
+		entries[e.record.ID] = &moved
 	}
+	x.numbers = len(live)
 	x.postings = x.postings.renumbered(numbers)
 }
