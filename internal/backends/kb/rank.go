@@ -74,14 +74,10 @@ func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record fu
 	}
 	names := map[string]int{}
 	worth := map[string]float64{}
-	for i, w := range wordings {
+	for _, w := range wordings {
 		ranked := fetch(w.Ranked, func(h *Hit, s float64) { h.BM25 = max(h.BM25, s) })
 		named := r.named(w.Text, hits)
-		for id, n := range named {
-			if i == 0 || n >= 2 {
-				names[id] = max(names[id], n)
-			}
-		}
+		maps.Copy(names, named)
 		join(worth, w, ranked, named)
 	}
 	ranking := make([]Ranked, 0, len(worth))

@@ -105,12 +105,9 @@ func (c *Client) answer(ctx context.Context, resp *http.Response, out any) error
 var tooOften = []string{"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded", "dailyLimitExceeded"}
 
 func (c *Client) refusal(resp *http.Response, data []byte) error {
-	var body errorResponse
+	var body struct{ Error struct{ Errors [1]reason } }
 	_ = json.Unmarshal(data, &body)
-	var why reason
-	if len(body.Error.Errors) > 0 {
-		why = body.Error.Errors[0]
-	}
+	why := body.Error.Errors[0]
 	cause := fmt.Errorf("%s answers %s %.60q", resp.Request.Method, resp.Status, why.Reason)
 	e := func(kind calendar.Kind, err error, message string) error {
 		out := calendar.Errorf(kind, err, "%s", message)
@@ -143,16 +140,6 @@ func (c *Client) refusal(resp *http.Response, data []byte) error {
 
 // The used part of the API's JSON, with Google's names.
 
-type freeBusyRequest struct {
-	TimeMin string   `json:"timeMin"`
-	TimeMax string   `json:"timeMax"`
-	Items   []itemID `json:"items"`
-}
-
-type itemID struct {
-	ID string `json:"id"`
-}
-
 type freeBusyResponse struct {
 	Calendars map[string]struct {
 		Busy []struct {
@@ -165,17 +152,8 @@ type freeBusyResponse struct {
 
 // reason is an error of a calendar in freeBusy.query, or of a whole request.
 type reason struct {
-	Domain  string `json:"domain"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-}
-
-type errorResponse struct {
-	Error struct {
-		Errors  []reason `json:"errors"`
-		Code    int      `json:"code"`
-		Message string   `json:"message"`
-	} `json:"error"`
 }
 
 type eventList struct {

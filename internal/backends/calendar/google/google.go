@@ -96,7 +96,7 @@ func (c *Client) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 }
 
 func (c *Client) freeBusy(ctx context.Context, id string, q calendar.Query) (calendar.Found, error) {
-	ask := freeBusyRequest{TimeMin: stamp(q.From), TimeMax: stamp(q.To), Items: []itemID{{id}}}
+	ask := map[string]any{"timeMin": stamp(q.From), "timeMax": stamp(q.To), "items": []map[string]string{{"id": id}}}
 	var answer freeBusyResponse
 	if err := c.call(ctx, http.MethodPost, "/freeBusy", nil, ask, &answer); err != nil {
 		return calendar.Found{}, err
