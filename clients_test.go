@@ -26,8 +26,7 @@ var mayConnect = map[string]string{
 	"transport/gemini/options.go":           "makes the client that ws.Dial copies, from bounded.NewTransport",
 	"client/load/run.go":                    "makes the client that ws.Dial copies, from bounded.NewTransport; what else is asked goes through bounded.Client",
 	"internal/backends/kb/qdrant/qdrant.go": "makes the client from bounded.NewTransport that the next line hands to bounded.Client",
-	"transport/openai/transport.go":         "makes the client that ws.Dial copies",
-	"transport/live/transport.go":           "makes the client that ws.Dial copies",
+	"transport/openai/service.go":           "makes the client that ws.Dial copies",
 	"internal/testutil/main.go":             "looks at the answers of servers of tests",
 }
 

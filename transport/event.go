@@ -354,3 +354,36 @@ const (
 
 // OpHistory is the Op of an Error when the provider has accepted the setup but not the history.
 const OpHistory = "history"
+
+// Queue holds the events of a frame until Recv returns them.
+type Queue struct {
+	events []Event
+	given  int // number of events that were returned
+}
+
+// Add adds an event.
+func (q *Queue) Add(ev Event) { q.events = append(q.events, ev) }
+
+// Pending returns the events that Next has not returned. They are valid until the next call.
+func (q *Queue) Pending() []Event { return q.events[q.given:] }
+
+// Keep drops the pending events beyond the first most, and returns false if there were any.
+func (q *Queue) Keep(most int) bool {
+	if len(q.Pending()) <= most {
+		return true
+	}
+	clear(q.Pending()[most:])
+	q.events = q.events[:q.given+most]
+	return false
+}
+
+// Next returns the next event, or nil.
+func (q *Queue) Next() Event {
+	if q.given == len(q.events) {
+		clear(q.events)
+		q.events, q.given = q.events[:0], 0
+		return nil
+	}
+	q.given++
+	return q.events[q.given-1]
+}

@@ -57,7 +57,7 @@ func down(tb testing.TB, c *conn, f *frame) {
 	}
 	c.watch(true)
 	n := 0
-	for ev := c.dialog.next(); ev != nil; ev = c.dialog.next() {
+	for ev := c.dialog.Next(); ev != nil; ev = c.dialog.Next() {
 		n++
 	}
 	if n == 0 {

@@ -203,7 +203,7 @@ func (c *conn) pending() (transport.Event, error) {
 		c.stopWatching()
 		return nil, c.fail("recv", transport.KindClosed, "", net.ErrClosed)
 	}
-	if ev := c.dialog.next(); ev != nil {
+	if ev := c.dialog.Next(); ev != nil {
 		return ev, nil
 	}
 	c.release()
@@ -211,7 +211,7 @@ func (c *conn) pending() (transport.Event, error) {
 		return nil, c.err
 	}
 	c.confirm()
-	return c.dialog.next(), nil
+	return c.dialog.Next(), nil
 }
 
 // take turns a message into events; a nil message means that a turn has stalled too long.
@@ -224,7 +224,7 @@ func (c *conn) take(f *frame, err error) {
 	default:
 		c.held = f
 		c.err = c.decode(f)
-		if c.err == nil && !c.dialog.bound(maxEvents) {
+		if c.err == nil && !c.dialog.Keep(maxEvents) {
 			c.err = c.fail("recv", transport.KindRetry, "too_many_events", errTooMany)
 		}
 	}

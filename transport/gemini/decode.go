@@ -151,7 +151,7 @@ func (c *conn) emitAudio(out *transport.AudioOut, pcm []byte, rate int) {
 	if rate != outputRate {
 		out.Rate = rate
 	}
-	c.dialog.emit(out)
+	c.dialog.Add(out)
 }
 
 // plainPrefix is how a MIME type of PCM16 begins that states its rate.
@@ -366,7 +366,7 @@ func (c *conn) decodeBlob(mimeType, data string) {
 		c.unknown.Add(1)
 		if !c.oddFormat {
 			c.oddFormat = true
-			c.dialog.emit(transport.Problem{Err: c.fail("recv", transport.KindRefused, "audio_format",
+			c.dialog.Add(transport.Problem{Err: c.fail("recv", transport.KindRefused, "audio_format",
 				fmt.Errorf("the model sent audio as %q: only mono audio/pcm at %d to %d Hz can be played; it is left out",
 					mimeType, audio.MinRate, audio.MaxRate))})
 		}
@@ -406,7 +406,7 @@ func (c *conn) decodeRest(keys map[string]json.RawMessage) {
 		case "sessionResumptionUpdate":
 			var m resumptionUpdate
 			if c.parse(raw, &m) {
-				c.dialog.emit(transport.ResumeHandle{Handle: m.NewHandle, Resumable: m.Resumable && m.NewHandle != ""})
+				c.dialog.Add(transport.ResumeHandle{Handle: m.NewHandle, Resumable: m.Resumable && m.NewHandle != ""})
 			}
 		case "voiceActivity":
 			c.decodeActivity(raw)
@@ -427,7 +427,7 @@ func (c *conn) decodeGoAway(raw json.RawMessage) {
 	var m goAway
 	c.parse(raw, &m) // the connection will close anyway
 	c.away.Store(true)
-	c.dialog.emit(transport.GoAway{TimeLeft: time.Duration(m.TimeLeft)})
+	c.dialog.Add(transport.GoAway{TimeLeft: time.Duration(m.TimeLeft)})
 }
 
 func (c *conn) decodeActivity(raw json.RawMessage) {

@@ -20,8 +20,7 @@ type dialog struct {
 	calls    *callBook
 	async    *atomic.Pointer[map[string]bool] // tools during which the model continues to speak
 
-	queue []transport.Event // the events that Recv returns next, starting at head
-	head  int
+	transport.Queue
 
 	// The response.
 	responses   int
@@ -61,31 +60,6 @@ type dialog struct {
 	meter   meter
 }
 
-func (d *dialog) emit(ev transport.Event) { d.queue = append(d.queue, ev) }
-
-// bound drops the queued events beyond the first most, and returns false if there were any.
-func (d *dialog) bound(most int) bool {
-	if len(d.queue)-d.head <= most {
-		return true
-	}
-	clear(d.queue[d.head+most:])
-	d.queue = d.queue[:d.head+most]
-	return false
-}
-
-// next returns the next event, or nil.
-func (d *dialog) next() transport.Event {
-	if d.head == len(d.queue) {
-		if d.head > 1 {
-			clear(d.queue) // usually a lone audio event, which owns no memory
-		}
-		d.queue, d.head = d.queue[:0], 0
-		return nil
-	}
-	d.head++
-	return d.queue[d.head-1]
-}
-
 // Content after an interruption belongs to the next turn: the service discards everything that it had not sent.
 func (d *dialog) begin() {
 	if d.interrupted && d.response != "" {
@@ -95,7 +69,7 @@ func (d *dialog) begin() {
 	if d.response == "" {
 		d.responses++
 		d.response = "response_" + strconv.Itoa(d.responses)
-		d.emit(transport.ResponseStarted{ID: d.response})
+		d.Add(transport.ResponseStarted{ID: d.response})
 	}
 }
 
@@ -170,7 +144,7 @@ func (d *dialog) end(status transport.ResponseStatus, err *transport.Error) {
 		d.closeUtterance() // after an interruption, the user's current words belong to the next turn
 	}
 	d.closeItem()
-	d.emit(transport.ResponseDone{ID: d.response, Status: status, Err: err})
+	d.Add(transport.ResponseDone{ID: d.response, Status: status, Err: err})
 	d.response, d.item = "", ""
 	d.interrupted, d.generated, d.spoken, d.sounds = false, false, false, 0
 	d.called, d.finished = false, false
@@ -214,7 +188,7 @@ func (d *dialog) endAudio() {
 	if d.sounded {
 		d.silenced = true
 		d.odd = d.odd[:0]
-		d.emit(transport.AudioDone{Item: d.item})
+		d.Add(transport.AudioDone{Item: d.item})
 	}
 }
 
@@ -233,7 +207,7 @@ func (d *dialog) closeItem() {
 
 func (d *dialog) transcribe() {
 	if len(d.text) > 0 {
-		d.emit(transport.Transcript{Item: d.item, Role: transport.RoleAssistant, Text: string(d.text), Final: d.final})
+		d.Add(transport.Transcript{Item: d.item, Role: transport.RoleAssistant, Text: string(d.text), Final: d.final})
 	}
 }
 
@@ -284,7 +258,7 @@ func (d *dialog) heardUser(text string, finished bool) {
 		}
 		d.said = appendText(d.said, []byte(text))
 		if !finished {
-			d.emit(transport.Transcript{Item: d.utterance, Role: transport.RoleUser, Text: string(d.said)})
+			d.Add(transport.Transcript{Item: d.utterance, Role: transport.RoleUser, Text: string(d.said)})
 		}
 	}
 	if finished {
@@ -296,7 +270,7 @@ func (d *dialog) closeUtterance() {
 	if d.utterance == "" {
 		return
 	}
-	d.emit(transport.Transcript{Item: d.utterance, Role: transport.RoleUser, Text: string(d.said), Final: true})
+	d.Add(transport.Transcript{Item: d.utterance, Role: transport.RoleUser, Text: string(d.said), Final: true})
 	d.utterance = ""
 }
 
@@ -317,7 +291,7 @@ func (d *dialog) interrupt() {
 	if d.interrupted {
 		return
 	}
-	d.emit(transport.Interrupted{})
+	d.Add(transport.Interrupted{})
 	d.closeUtterance()
 	d.closeItem()
 	if d.response == "" {
@@ -338,7 +312,7 @@ func (d *dialog) turnComplete(reason genai.TurnCompleteReason, waits bool) {
 	case d.response == "" && status == transport.ResponseCompleted:
 		d.closeUtterance()
 		if !waits && reason != genai.TurnCompleteReasonNeedMoreInput {
-			d.emit(transport.NothingSaid{})
+			d.Add(transport.NothingSaid{})
 		}
 		return
 	case d.owed && !d.interrupted && !d.generated:
@@ -390,18 +364,18 @@ func (d *dialog) call(place int, c functionCall) {
 	}
 	call := d.calls.add(c.ID, c.Name, d.batches, waits)
 	d.pairs.note(announced{functionCall: c, place: place, call: call})
-	d.emit(transport.ToolCall{Call: call, ID: c.ID, Name: c.Name, Args: c.Args})
+	d.Add(transport.ToolCall{Call: call, ID: c.ID, Name: c.Name, Args: c.Args})
 }
 
 func (d *dialog) cancelCalls(ids []string) {
 	if calls := d.calls.cancel(ids); len(calls) > 0 {
-		d.emit(transport.ToolCancelled{Calls: calls})
+		d.Add(transport.ToolCancelled{Calls: calls})
 	}
 }
 
 func (d *dialog) usage(u *usageMetadata) {
 	if delta := d.meter.add(u.tokens()); delta != (transport.Tokens{}) {
-		d.emit(transport.Usage{Tokens: delta})
+		d.Add(transport.Usage{Tokens: delta})
 	}
 }
 
@@ -410,10 +384,10 @@ func (d *dialog) status(is genai.InteractionStatus, turnOver bool) {
 	switch {
 	case is == genai.InteractionStatusInProgress:
 		d.working = true
-		d.emit(transport.Interaction{InProgress: true})
+		d.Add(transport.Interaction{InProgress: true})
 	case d.working && (is == genai.InteractionStatusIdle || turnOver):
 		d.working = false
-		d.emit(transport.Interaction{})
+		d.Add(transport.Interaction{})
 	}
 }
 
@@ -424,10 +398,10 @@ func (d *dialog) activity(started bool, ms int64, late bool) {
 	}
 	d.speaking = started
 	if started {
-		d.emit(transport.SpeechStarted{AudioMS: ms, Late: late})
+		d.Add(transport.SpeechStarted{AudioMS: ms, Late: late})
 		return
 	}
-	d.emit(transport.SpeechStopped{AudioMS: ms, EndMS: ms})
+	d.Add(transport.SpeechStopped{AudioMS: ms, EndMS: ms})
 }
 
 // usageMetadata is the report of both services; Vertex names the response "candidates".

@@ -36,7 +36,7 @@ func feed(t testing.TB, c *conn, messages ...string) []string {
 		if err := c.decode(f); err != nil {
 			lines = append(lines, "error "+err.Kind.String()+" "+err.Code)
 		}
-		for ev := c.dialog.next(); ev != nil; ev = c.dialog.next() {
+		for ev := c.dialog.Next(); ev != nil; ev = c.dialog.Next() {
 			lines = append(lines, line(ev))
 		}
 	}
@@ -397,7 +397,7 @@ func TestHalfSamplesAreJoined(t *testing.T) {
 			t.Fatal(err)
 		}
 		at = end
-		for ev := c.dialog.next(); ev != nil; ev = c.dialog.next() {
+		for ev := c.dialog.Next(); ev != nil; ev = c.dialog.Next() {
 			if out, ok := ev.(*transport.AudioOut); ok {
 				if len(out.PCM)%2 != 0 || len(out.PCM) == 0 {
 					t.Errorf("a piece of %d bytes", len(out.PCM))
@@ -438,7 +438,7 @@ func TestAudioInAnyShapeIsTheSame(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []byte
-			for ev := c.dialog.next(); ev != nil; ev = c.dialog.next() {
+			for ev := c.dialog.Next(); ev != nil; ev = c.dialog.Next() {
 				if out, ok := ev.(*transport.AudioOut); ok {
 					got = append(got, out.PCM...)
 				}

@@ -35,7 +35,7 @@ func TestStatedRates(t *testing.T) {
 		if err := c.decode(&frame{raw: []byte(msg)}); err != nil {
 			t.Fatal(err)
 		}
-		for ev := c.dialog.next(); ev != nil; ev = c.dialog.next() {
+		for ev := c.dialog.Next(); ev != nil; ev = c.dialog.Next() {
 			switch ev := ev.(type) {
 			case *transport.AudioOut:
 				if at = ev.Rate; at == 0 {

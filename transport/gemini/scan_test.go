@@ -74,7 +74,7 @@ func FuzzDecode(f *testing.F) {
 		c := offline(t, model31)
 		lines := feed(t, c, string(one), string(two))
 		c.dialog.giveUp()
-		for ev := c.dialog.next(); ev != nil; ev = c.dialog.next() {
+		for ev := c.dialog.Next(); ev != nil; ev = c.dialog.Next() {
 			lines = append(lines, line(ev))
 		}
 		count := map[string]int{}

@@ -212,7 +212,7 @@ func (c *conn) reconfigured(r transport.Reconfigure) {
 
 func (c *conn) confirm() {
 	for range c.updates.Swap(0) {
-		c.dialog.emit(transport.Reconfigured{})
+		c.dialog.Add(transport.Reconfigured{})
 	}
 }
 

@@ -17,7 +17,7 @@ func usageOf(t *testing.T, model string, messages ...string) []transport.Tokens 
 		if err := c.decode(&frame{raw: []byte(msg)}); err != nil {
 			t.Fatal(err)
 		}
-		for ev := c.dialog.next(); ev != nil; ev = c.dialog.next() {
+		for ev := c.dialog.Next(); ev != nil; ev = c.dialog.Next() {
 			if u, ok := ev.(transport.Usage); ok {
 				got = append(got, u.Tokens)
 			}

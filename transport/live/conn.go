@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,10 +20,7 @@ import (
 )
 
 const (
-	readLimit        = 4 << 20 // bytes of a frame, which has 100 ms of audio
-	maxEvents        = 256     // of one frame, since they are handled all at once
-	maxSetupEvents   = 100     // before session.started
-	maxUnknownLogged = 32      // unknown types
+	maxSetupEvents = 100 // before session.started
 	// leaveTime is how long the provider may take to confirm session.close, which has the final usage. No caller waits for it.
 	leaveTime = 3 * time.Second
 	// silentTime ends a connection that is silent: the provider sends ten frames a second.
@@ -40,9 +36,10 @@ type conn struct {
 	delegations *delegations
 	feed        feed
 
-	unknowns, malformed, slow atomic.Int64
-	heard                     atomic.Int64 // when the last frame came, Unix ns; zero before Notify
-	ready                     atomic.Bool  // session.started was received
+	unknowns        openai.Unknowns
+	malformed, slow atomic.Int64
+	heard           atomic.Int64 // when the last frame came, Unix ns; zero before Notify
+	ready           atomic.Bool  // session.started was received
 
 	// Owned by Recv.
 	dialog  dialog
@@ -52,7 +49,6 @@ type conn struct {
 	booked  int64            // the seconds that were reported
 	doom    transport.Kind   // the kind of the last error, if it explains an end
 	failed  *transport.Error // what Recv has returned
-	unknown []string         // the types that were logged
 
 	mu      sync.Mutex // guards the following fields
 	cause   *transport.Error
@@ -77,26 +73,17 @@ func (c *conn) dial(ctx context.Context) *transport.Error {
 	if c.t.opts.APIKey != "" {
 		header["Authorization"] = []string{"Bearer " + c.t.opts.APIKey}
 	}
-	socket, resp, err := ws.Dial(ctx, c.t.url, &websocket.DialOptions{
-		HTTPClient: c.t.client, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
-	}, ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}})
-	switch {
-	case err == nil:
+	socket, err := c.t.Dial(ctx, c.t.url, header, openai.ReadLimit) // a frame has 100 ms of audio
+	if err == nil {
 		c.ws, c.info.LocalAddr = socket, socket.LocalAddr()
-		return nil
-	case resp != nil && resp.StatusCode != 101:
-		return c.t.redact.RefusedHandshake(c.t.opts.Name, resp)
-	case ctx.Err() != nil:
-		return c.t.fault("dial", transport.KindOfContext(ctx.Err()), "no_handshake",
-			fmt.Errorf("the provider did not answer the handshake in time: %w: %w", ctx.Err(), err))
 	}
-	return c.t.fault("dial", transport.KindRetry, "", err)
+	return err
 }
 
 // setUp sends session.start and waits for session.started. ctx limits all of it.
 func (c *conn) setUp(ctx context.Context, start []byte) *transport.Error {
 	stop := context.AfterFunc(ctx, func() {
-		c.end(c.t.fault("setup", transport.KindOfContext(ctx.Err()), "no_session_started",
+		c.end(c.t.Fault("setup", transport.KindOfContext(ctx.Err()), "no_session_started",
 			fmt.Errorf("the provider did not send session.started in time: %w", ctx.Err())))
 	})
 	defer stop()
@@ -126,7 +113,7 @@ func (c *conn) setUp(ctx context.Context, start []byte) *transport.Error {
 			c.unknowns.Add(1)
 		}
 	}
-	return c.t.fault("setup", transport.KindTimeout, "no_session_started", errTooMany)
+	return c.t.Fault("setup", transport.KindTimeout, "no_session_started", errTooMany)
 }
 
 func (c *conn) adopt(s *livewire.Session) *transport.Error {
@@ -138,7 +125,7 @@ func (c *conn) adopt(s *livewire.Session) *transport.Error {
 		c.info.ExpiresAt = time.Unix(s.ExpiresAt, 0).UTC()
 	}
 	if f := s.Audio.Format; f.Type != "" && (f.Type != "audio/pcm" || f.Rate != sampleRate) {
-		return c.t.fault("setup", transport.KindInvalid, "audio_format", errFormat)
+		return c.t.Fault("setup", transport.KindInvalid, "audio_format", errFormat)
 	}
 	return nil
 }
@@ -154,7 +141,7 @@ func (c *conn) Ready() bool { return c.ws.Ready() }
 // Close implements transport.Conn. The provider is asked to end the session, so that no more seconds are charged; its
 // last messages are read later, by the socket's own events.
 func (c *conn) Close() error {
-	first := c.ends(c.t.fault("close", transport.KindClosed, "", errClosed))
+	first := c.ends(c.t.Fault("close", transport.KindClosed, "", errClosed))
 	c.feed.stop()
 	c.delegations.leave(c)
 	if !first || !c.ws.Ready() || !c.ask() {
@@ -201,20 +188,11 @@ func (c *conn) readError(op string, err error) *transport.Error {
 	if cause := c.ended(); cause != nil {
 		return cause
 	}
-	var closed websocket.CloseError
-	kind, code := transport.KindRetry, strconv.Itoa(int(websocket.StatusAbnormalClosure))
-	switch {
-	case errors.As(err, &closed):
-		kind, code = openai.CloseKind(closed.Code, closed.Reason, c.ready.Load())
-	case errors.Is(err, websocket.ErrMessageTooBig):
-		code = "frame_too_big"
-	case errors.Is(err, ws.ErrFlood):
-		code = "flood"
-	}
+	kind, code, err := openai.EndOf(err, c.ready.Load())
 	if c.doom != 0 && kind.Retryable() {
 		kind = c.doom // the provider gave the reason before
 	}
-	return c.t.fault(op, kind, code, err)
+	return c.t.Fault(op, kind, code, err)
 }
 
 // closedBy returns the error for the reason of session.closed.
@@ -231,7 +209,7 @@ func (c *conn) closedBy(reason string) *transport.Error {
 	case c.doom != 0:
 		kind = c.doom
 	}
-	return c.t.fault("recv", kind, reason, fmt.Errorf("the provider has closed the session: %s", c.t.redact.Text(reason)))
+	return c.t.Fault("recv", kind, reason, fmt.Errorf("the provider has closed the session: %s", c.t.Text(reason)))
 }
 
 // Notify implements transport.Conn. After Close has been reported, f is not called any more.
@@ -272,7 +250,7 @@ func (c *conn) hearOut() {
 // Recv implements transport.Conn.
 func (c *conn) Recv() (transport.Event, error) {
 	for {
-		if ev := c.dialog.next(); ev != nil {
+		if ev := c.dialog.Next(); ev != nil {
 			return ev, nil
 		}
 		if c.failed != nil {
@@ -313,10 +291,10 @@ func (c *conn) deliver() transport.Event {
 		case userTyped:
 			c.dialog.typed(string(one))
 		case transport.Event:
-			c.dialog.emit(one)
+			c.dialog.Add(one)
 		}
 	}
-	return c.dialog.next()
+	return c.dialog.Next()
 }
 
 // post leaves events and notes for Recv. It may be called at any time.
@@ -358,6 +336,6 @@ func (c *conn) over(cause *transport.Error, seconds int64) {
 func (c *conn) book(seconds int64) {
 	if more := seconds - c.booked; more > 0 {
 		c.booked = seconds
-		c.dialog.emit(transport.Usage{Tokens: transport.Tokens{Seconds: more}})
+		c.dialog.Add(transport.Usage{Tokens: transport.Tokens{Seconds: more}})
 	}
 }

@@ -162,7 +162,7 @@ func TestAudioAllocatesNothing(t *testing.T) {
 	take := func(frame []byte) func() {
 		return func() {
 			d.take(frame)
-			for ev := d.dialog.next(); ev != nil; ev = d.dialog.next() {
+			for ev := d.dialog.Next(); ev != nil; ev = d.dialog.Next() {
 				_ = ev
 			}
 		}

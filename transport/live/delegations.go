@@ -577,7 +577,7 @@ func (d *delegations) failed(t *task, err error) {
 		kind = transport.KindTimeout
 	}
 	d.tell(t, prompts.DelegationFailed, false)
-	d.post(transport.Problem{Err: d.t.fault("delegation", kind, "", fmt.Errorf("the text model: %w", err))})
+	d.post(transport.Problem{Err: d.t.Fault("delegation", kind, "", fmt.Errorf("the text model: %w", err))})
 }
 
 func (d *delegations) finished(t *task) {

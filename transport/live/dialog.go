@@ -39,8 +39,7 @@ const (
 // belong to the answer in which they were said. While a delegation runs or its result is not said yet, only the item ends:
 // another item of the same response may follow, unless the user speaks first. The user's words form utterances in the same way.
 type dialog struct {
-	queue []transport.Event
-	given int // number of queue that were returned
+	transport.Queue
 
 	bytes int64 // of the output track
 	seen  int64 // the latest end of a fragment, ms
@@ -108,25 +107,9 @@ const (
 
 func newDialog() dialog { return dialog{answered: -1, unsaid: -1} }
 
-func (d *dialog) emit(ev transport.Event) { d.queue = append(d.queue, ev) }
-
-func (d *dialog) pending() int { return len(d.queue) - d.given }
-
-func (d *dialog) next() transport.Event {
-	if d.given == len(d.queue) {
-		if d.given > 0 {
-			clear(d.queue)
-			d.queue, d.given = d.queue[:0], 0
-		}
-		return nil
-	}
-	d.given++
-	return d.queue[d.given-1]
-}
-
 func (d *dialog) now() int64 { return max(d.bytes/bytesPerMS, d.seen) }
 
-// sound takes the next piece of the output track: whole samples, which must stay unchanged until next returns nil.
+// sound takes the next piece of the output track: whole samples, which must stay unchanged until Next returns nil.
 func (d *dialog) sound(pcm []byte) {
 	from := d.bytes / bytesPerMS
 	d.bytes += int64(len(pcm))
@@ -160,7 +143,7 @@ func (d *dialog) loud(pcm []byte, from, until int64) {
 	if !d.open.sounded || from-d.open.loud > tailMS {
 		if lead := d.gate.take(); len(lead) > 0 {
 			d.lead = transport.AudioOut{Item: d.open.item, PCM: lead}
-			d.emit(&d.lead)
+			d.Add(&d.lead)
 		} else {
 			pcm = pcm[faint(pcm):]
 		}
@@ -172,7 +155,7 @@ func (d *dialog) loud(pcm []byte, from, until int64) {
 
 func (d *dialog) speak(pcm []byte) {
 	d.out = transport.AudioOut{Item: d.open.item, PCM: pcm}
-	d.emit(&d.out)
+	d.Add(&d.out)
 }
 
 func (d *dialog) begin(from int64) {
@@ -183,7 +166,7 @@ func (d *dialog) begin(from int64) {
 	d.phrases++
 	if d.open.id == "" {
 		d.open.id = "response_" + n
-		d.emit(transport.ResponseStarted{ID: d.open.id, Exact: d.exact})
+		d.Add(transport.ResponseStarted{ID: d.open.id, Exact: d.exact})
 	}
 }
 
@@ -205,7 +188,7 @@ func (d *dialog) acted(at int64) {
 
 func (d *dialog) finish() {
 	if d.held != "" {
-		d.emit(transport.ResponseDone{ID: d.held, Status: transport.ResponseCompleted})
+		d.Add(transport.ResponseDone{ID: d.held, Status: transport.ResponseCompleted})
 		d.held = ""
 	}
 }
@@ -216,7 +199,7 @@ func (d *dialog) end() {
 		return
 	}
 	if a.sounded {
-		d.emit(transport.AudioDone{Item: a.item})
+		d.Add(transport.AudioDone{Item: a.item})
 	}
 	d.transcribe(a, true)
 	d.held = a.id
@@ -247,7 +230,7 @@ func (d *dialog) played() {
 
 func (d *dialog) transcribe(a *answer, final bool) {
 	if len(a.text) > 0 && !a.exact {
-		d.emit(transport.Transcript{Item: a.item, Role: transport.RoleAssistant, Text: string(a.text), Final: final})
+		d.Add(transport.Transcript{Item: a.item, Role: transport.RoleAssistant, Text: string(a.text), Final: final})
 	}
 }
 
@@ -302,7 +285,7 @@ func (d *dialog) heard(text string, from, until int64) {
 	}
 	u.until = max(u.until, until)
 	u.text = appendText(u.text, text, maxText)
-	d.emit(transport.Transcript{Item: u.item, Role: transport.RoleUser, Text: string(u.text)})
+	d.Add(transport.Transcript{Item: u.item, Role: transport.RoleUser, Text: string(u.text)})
 	d.ask(text)
 	d.tick()
 }
@@ -330,7 +313,7 @@ func (d *dialog) endUtterance() {
 	if u.item == "" {
 		return
 	}
-	d.emit(transport.Transcript{Item: u.item, Role: transport.RoleUser, Text: string(u.text), Final: true})
+	d.Add(transport.Transcript{Item: u.item, Role: transport.RoleUser, Text: string(u.text), Final: true})
 	u.item = ""
 }
 

@@ -32,7 +32,7 @@ func piece(ms int64, loud bool) []byte {
 // eventsOf returns the events of a dialog as text; consecutive audio is one line.
 func eventsOf(d *dialog) (lines []string) {
 	for {
-		switch ev := d.next().(type) {
+		switch ev := d.Next().(type) {
 		case nil:
 			for _, r := range d.requests() {
 				lines = append(lines, fmt.Sprintf("  delegation %s %q", r.id, r.words))
@@ -197,7 +197,7 @@ func TestNoWordIsClipped(t *testing.T) {
 			n := min(len(track), livewire.FrameMS*bytesPerMS)
 			d.sound(track[:n])
 			track = track[n:]
-			for ev := d.next(); ev != nil; ev = d.next() {
+			for ev := d.Next(); ev != nil; ev = d.Next() {
 				if out, ok := ev.(*transport.AudioOut); ok {
 					heard = append(heard, out.PCM...)
 				}
@@ -265,7 +265,7 @@ type checker struct {
 }
 
 func (c *checker) take(d *dialog) {
-	for ev := d.next(); ev != nil; ev = d.next() {
+	for ev := d.Next(); ev != nil; ev = d.Next() {
 		switch ev := ev.(type) {
 		case transport.ResponseStarted:
 			if c.open != "" || c.done[ev.ID] {
@@ -386,7 +386,7 @@ func TestResponseContinues(t *testing.T) {
 			d.told()
 			d.said("It is open.", d.now(), d.now()+1000)
 			begun := 0
-			for ev := d.next(); ev != nil; ev = d.next() {
+			for ev := d.Next(); ev != nil; ev = d.Next() {
 				if _, ok := ev.(transport.ResponseStarted); ok {
 					begun++
 				}

@@ -3,7 +3,6 @@ package live
 import (
 	"bytes"
 	"math"
-	"slices"
 
 	"voicegw/audio"
 	"voicegw/internal/livewire"
@@ -22,8 +21,8 @@ func (c *conn) take(frame []byte) {
 		return
 	}
 	c.follow()
-	if c.dialog.pending() > maxEvents {
-		c.over(c.t.fault("recv", transport.KindRetry, "too_many_events", errCrammed), c.feed.seconds())
+	if err := c.t.TooManyEvents(len(c.dialog.Pending())); err != nil {
+		c.over(err, c.feed.seconds())
 	}
 }
 
@@ -86,7 +85,7 @@ func (c *conn) event(frame []byte) {
 		c.over(c.closedBy(ev.Reason), max(int64(math.Ceil(min(max(ev.Usage.Seconds, 0), maxSeconds))), c.booked))
 	default:
 		if !livewire.Known(ev.Type) {
-			c.unknownEvent(ev.Type)
+			c.unknowns.Saw(&c.t.Service, ev.Type)
 		}
 	}
 }
@@ -131,14 +130,5 @@ func (c *conn) problem(e *livewire.Failure, clientID string) {
 	case kind == 0 || kind == transport.KindInvalid:
 		kind = transport.KindRefused
 	}
-	c.dialog.emit(transport.Problem{Err: c.t.reported("recv", kind, e)})
-}
-
-func (c *conn) unknownEvent(kind string) {
-	c.unknowns.Add(1)
-	if slices.Contains(c.unknown, kind) || len(c.unknown) >= maxUnknownLogged {
-		return
-	}
-	c.unknown = append(c.unknown, kind)
-	c.t.opts.Logger.Warn("event_unknown", "provider", c.info.Provider, "type", c.t.redact.Text(kind))
+	c.dialog.Add(transport.Problem{Err: c.t.reported("recv", kind, e)})
 }

@@ -108,7 +108,7 @@ func (f *feed) turn() {
 	}
 	now := time.Now()
 	if at := f.c.heard.Load(); at > 0 && now.Sub(time.Unix(0, at)) > silentTime {
-		f.c.end(f.c.t.fault("recv", transport.KindRetry, "silent", errSilent))
+		f.c.end(f.c.t.Fault("recv", transport.KindRetry, "silent", errSilent))
 		return
 	}
 	patience := time.Duration(0)
@@ -139,7 +139,7 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 		return cause
 	}
 	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() { c.end(c.t.fault("send", transport.KindClosed, "", context.Cause(ctx))) })
+		stop := context.AfterFunc(ctx, func() { c.end(c.t.Fault("send", transport.KindClosed, "", context.Cause(ctx))) })
 		defer stop()
 	}
 	if in, ok := cmd.(*transport.AudioIn); ok && in != nil {
@@ -178,7 +178,7 @@ func (c *conn) control(cmd transport.Command) error {
 	case transport.ActivityStart, transport.ActivityEnd, transport.Interrupt, transport.Truncate, transport.Reconfigure, transport.Image:
 		// The model decides alone when the user has finished, and takes nothing else.
 	default:
-		return c.t.fault("send", transport.KindInvalid, "", errCommand)
+		return c.t.Fault("send", transport.KindInvalid, "", errCommand)
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (c *conn) written(err error) error {
 	case err == nil:
 		return nil
 	case c.ended() == nil:
-		return c.t.fault("send", transport.KindRetry, "1006", err)
+		return c.t.Fault("send", transport.KindRetry, "1006", err)
 	}
 	return c.ended()
 }

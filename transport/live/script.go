@@ -53,7 +53,7 @@ func (d *delegations) add(role, text string) {
 func (d *delegations) note(from *dialog) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, ev := range from.queue[from.given:] {
+	for _, ev := range from.Pending() {
 		t, ok := ev.(transport.Transcript)
 		if !ok {
 			continue

@@ -19,7 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -35,12 +34,12 @@ const defaultName = "live"
 
 // Transport opens Live connections. It may be used concurrently.
 type Transport struct {
-	opts   transport.Provider
-	url    string
-	own    bool // OpenAI's service or the simulator, whose models have known names
-	client *http.Client
-	redact openai.Redactor
-	text   atomic.Pointer[text]
+	openai.Service
+
+	opts transport.Provider
+	url  string
+	own  bool // OpenAI's service or the simulator, whose models have known names
+	text atomic.Pointer[text]
 }
 
 // text is the model that answers delegations.
@@ -76,17 +75,8 @@ func New(opts transport.Provider) (*Transport, error) {
 		path = "/openai"
 	}
 	u.Path = path + livewire.Path
-	client := &http.Client{}
-	if opts.HTTPClient != nil {
-		*client = *opts.HTTPClient
-	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	if opts.APIKey != "" && openai.PlainText(u) {
-		opts.Logger.Warn("provider_not_encrypted", "provider", opts.Name, "host", u.Host,
-			"fix", "use https in the base URL: the API key crosses the network readable")
-	}
-	return &Transport{opts: opts, url: u.String(), own: opts.Simulated || u.Hostname() == "api.openai.com",
-		client: client, redact: openai.Redactor(opts.APIKey)}, nil
+	return &Transport{Service: openai.NewService(opts.Name, opts.APIKey, u, opts.HTTPClient, opts.Logger), opts: opts,
+		url: u.String(), own: opts.Simulated || u.Hostname() == "api.openai.com"}, nil
 }
 
 // UseText sets the model that answers delegations of later connections, and its name for prices.
@@ -137,23 +127,11 @@ var (
 	errSilent  = errors.New("the provider has sent nothing for too long")
 	errFormat  = errors.New("the server announces audio other than the PCM16 of 24 kHz that was asked for")
 	errTooMany = errors.New("the provider did not start the session within the first events")
-	errCrammed = errors.New("a frame from the provider contains too many events")
 	errLong    = errors.New("the instructions are longer than the model allows: shorten the agent's")
 )
 
-func (t *Transport) fault(op string, kind transport.Kind, code string, err error) *transport.Error {
-	return t.redact.Fault(t.opts.Name, op, kind, code, err)
-}
-
-// reported returns an error that the provider reported.
 func (t *Transport) reported(op string, kind transport.Kind, e *livewire.Failure) *transport.Error {
-	text := e.Type + ": " + e.Message
-	if e.Param != "" {
-		text += " (" + e.Param + ")"
-	}
-	err := t.fault(op, kind, e.Code, errors.New(t.redact.Text(text)))
-	err.RetryAfter = transport.WaitIn(e.Message)
-	return err
+	return t.Reported(op, kind, e.Type, e.Code, e.Message, e.Param)
 }
 
 // Connect implements transport.Transport: it dials, sends session.start and waits for session.started.
@@ -161,11 +139,11 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	setup.Model, setup.Voice = cmp.Or(setup.Model, t.opts.Model), cmp.Or(setup.Voice, t.opts.Voice)
 	text := t.text.Load()
 	if text == nil {
-		return nil, t.fault("setup", transport.KindInvalid, "", errNoText)
+		return nil, t.Fault("setup", transport.KindInvalid, "", errNoText)
 	}
 	start, err := startFrame(setup)
 	if err != nil {
-		return nil, t.fault("setup", transport.KindInvalid, "", err)
+		return nil, t.Fault("setup", transport.KindInvalid, "", err)
 	}
 	c := newConn(t, setup)
 	if err := c.dial(ctx); err != nil {

@@ -88,7 +88,7 @@ func (c *conn) endAudio(it *spokenItem) {
 	}
 	it.closed = true
 	c.openAudio = slices.DeleteFunc(c.openAudio, func(open *spokenItem) bool { return open == it })
-	c.events.add(transport.AudioDone{Item: it.id})
+	c.events.Add(transport.AudioDone{Item: it.id})
 }
 
 func (c *conn) endAudioOf(responses ...string) {

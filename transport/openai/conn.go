@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,10 +33,9 @@ type conn struct {
 	speech    pcmDecoder
 	like      likeness      // the item of the last audio
 	openAudio []*spokenItem // items whose AudioDone has not been sent
-	events    eventQueue
+	events    transport.Queue
 	texts     texts
 	seenCalls callBook
-	unknown   map[string]struct{} // types already logged
 	response  responseState
 	committed bool             // the commit of the user's speech was reported before the server's event
 	fatal     *transport.Error // an event ends the connection
@@ -47,9 +45,10 @@ type conn struct {
 	upEvents int // numbers the client events of Send
 
 	// Used by both.
-	malformed, unknowns, slow atomic.Int64
-	progress                  atomic.Int64 // events of responses
-	truncates                 atomic.Int64 // truncations without an answer
+	unknowns        Unknowns
+	malformed, slow atomic.Int64
+	progress        atomic.Int64 // events of responses
+	truncates       atomic.Int64 // truncations without an answer
 
 	awaited  atomic.Pointer[string] // the event that the setup waits for
 	ready    atomic.Bool            // the provider has accepted the setup
@@ -101,7 +100,7 @@ func (c *conn) Info() transport.Info { return c.info }
 
 // Close implements transport.Conn. It does not wait for the provider.
 func (c *conn) Close() error {
-	c.end(c.t.fault("close", transport.KindClosed, "", errors.New("closed by this side")))
+	c.end(c.t.Fault("close", transport.KindClosed, "", errors.New("closed by this side")))
 	c.mu.Lock()
 	for _, timer := range []*time.Timer{c.late, c.ping} {
 		if timer != nil {
@@ -180,27 +179,13 @@ func (c *conn) readError(op string, err error) *transport.Error {
 	if cause != nil {
 		return cause
 	}
-	var closed websocket.CloseError
-	kind, code := transport.KindRetry, strconv.Itoa(int(websocket.StatusAbnormalClosure))
-	switch {
-	case errors.As(err, &closed):
-		kind, code = CloseKind(closed.Code, closed.Reason, c.ready.Load())
-	case errors.Is(err, websocket.ErrMessageTooBig):
-		code, err = "frame_too_big", errors.New("the provider sent a frame larger than the read limit")
-	case errors.Is(err, ws.ErrFlood):
-		code = "flood"
-	}
+	kind, code, err := EndOf(err, c.ready.Load())
 	if doom != nil && (kind == transport.KindRetry || kind == transport.KindExpired) {
 		// The provider gave the reason before; the close code only ends the connection.
 		kind, code = doom.Kind, doom.Code
 	}
-	return c.t.fault(op, kind, code, err)
+	return c.t.Fault(op, kind, code, err)
 }
-
-// maxEvents bounds the events of one frame, since they are handled all at once.
-const maxEvents = 256
-
-const maxUnknownLogged = 32
 
 // take handles a frame. It returns the audio of a usual audio event.
 func (c *conn) take(frame []byte) transport.Event {
@@ -210,10 +195,7 @@ func (c *conn) take(frame []byte) transport.Event {
 	if ev, ok := c.parse(frame); ok {
 		c.dispatch(ev)
 	}
-	if c.fatal == nil && c.events.len() > maxEvents {
-		c.fatal = c.t.fault("recv", transport.KindRetry, "too_many_events",
-			errors.New("a frame from the provider contains too many events"))
-	}
+	c.fatal = cmp.Or(c.fatal, c.t.TooManyEvents(len(c.events.Pending())))
 	return nil
 }
 
@@ -224,8 +206,7 @@ func (c *conn) dispatch(ev *event) {
 	if handle, known := handlers[ev.Type]; handle != nil {
 		handle(handler{c}, ev)
 	} else if !known {
-		c.unknowns.Add(1)
-		c.logUnknown(ev.Type)
+		c.unknowns.Saw(&c.t.Service, ev.Type)
 	}
 }
 
@@ -236,7 +217,7 @@ func (c *conn) Notify(f func()) {
 
 func (c *conn) Recv() (transport.Event, error) {
 	for {
-		if ev := c.events.next(); ev != nil {
+		if ev := c.events.Next(); ev != nil {
 			return ev, nil
 		}
 		c.speech.release()
@@ -256,17 +237,6 @@ func (c *conn) Recv() (transport.Event, error) {
 			return nil, c.ended()
 		}
 	}
-}
-
-func (c *conn) logUnknown(eventType string) {
-	if _, again := c.unknown[eventType]; again || len(c.unknown) >= maxUnknownLogged {
-		return
-	}
-	if c.unknown == nil {
-		c.unknown = make(map[string]struct{})
-	}
-	c.unknown[eventType] = struct{}{}
-	c.log.Warn("event_unknown", "provider", c.info.Provider, "type", clip(eventType, 80))
 }
 
 // release sends a response.create that the sequencer returned; it ignores nil.
@@ -295,32 +265,12 @@ func (c *conn) Stats() transport.Stats {
 	return transport.Stats{UnknownEvents: c.unknowns.Load(), MalformedEvents: c.malformed.Load(), SlowPath: c.slow.Load()}
 }
 
-// eventQueue holds the events of a frame until Recv returns them. One frame produces few.
-type eventQueue struct {
-	pending []transport.Event
-	given   int // number of pending that were returned
-}
-
-func (q *eventQueue) len() int { return len(q.pending) - q.given }
-
-func (q *eventQueue) add(ev transport.Event) { q.pending = append(q.pending, ev) }
-
-func (q *eventQueue) next() transport.Event {
-	if q.given == len(q.pending) {
-		clear(q.pending)
-		q.pending, q.given = q.pending[:0], 0
-		return nil
-	}
-	q.given++
-	return q.pending[q.given-1]
-}
-
 // keepAlive pings a silent provider, and ends the connection if nothing arrives for pongsMissed intervals. A late pong
 // counts: pongs 8 to 30 s late were measured with other providers. Before Notify no goroutine reads, so silence means
 // nothing.
 func (c *conn) keepAlive() {
 	if c.notified.Load() && !c.ws.KeepAlive(1, pongsMissed) {
-		c.end(c.t.fault("recv", transport.KindRetry, "keepalive",
+		c.end(c.t.Fault("recv", transport.KindRetry, "keepalive",
 			errors.New("the provider has been silent for too long: no frame and no pong")))
 	}
 	c.mu.Lock()
@@ -336,7 +286,7 @@ const maxSetupEvents = 1000
 func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
 	late := func() *transport.Error {
 		awaited := *c.awaited.Load()
-		return c.t.fault("setup", transport.KindOfContext(ctx.Err()), "no_"+strings.ReplaceAll(awaited, ".", "_"),
+		return c.t.Fault("setup", transport.KindOfContext(ctx.Err()), "no_"+strings.ReplaceAll(awaited, ".", "_"),
 			fmt.Errorf("the provider did not send %s in time: %w", awaited, ctx.Err()))
 	}
 	c.awaits(typeSessionCreated)
@@ -355,7 +305,7 @@ func (c *conn) adapt(update []byte, s *sessionValue, created []byte) ([]byte, *t
 	_ = json.Unmarshal(created, &shown)
 	update, err := c.fit(update, shown.Session)
 	if err != nil {
-		return nil, c.t.fault("setup", transport.KindInvalid, "", fmt.Errorf("encode session.update: %w", err))
+		return nil, c.t.Fault("setup", transport.KindInvalid, "", fmt.Errorf("encode session.update: %w", err))
 	}
 	// A format that cannot be used is replaced by the update.
 	if hz, err := s.input().hz(sampleRate); err == nil {
@@ -392,7 +342,7 @@ func (c *conn) exchange(update []byte) *transport.Error {
 	c.adopt(&updated.Session)
 	in, out, bad := updated.Session.rates(c.info.InputRate, c.info.OutputRate)
 	if bad != nil {
-		return c.t.fault("setup", transport.KindInvalid, codeAudioFormat, bad)
+		return c.t.Fault("setup", transport.KindInvalid, codeAudioFormat, bad)
 	}
 	c.info.InputRate, c.info.OutputRate = in, out
 	c.speech.rate, c.speech.announced = out, out
@@ -435,7 +385,7 @@ func (c *conn) await(wanted ...string) (*event, []byte, *transport.Error) {
 			return ev, frame, nil
 		}
 	}
-	return nil, nil, c.t.fault("setup", transport.KindTimeout, "no_"+strings.ReplaceAll(wanted[0], ".", "_"),
+	return nil, nil, c.t.Fault("setup", transport.KindTimeout, "no_"+strings.ReplaceAll(wanted[0], ".", "_"),
 		fmt.Errorf("the provider did not answer the setup within the first events: %s is missing", wanted[0]))
 }
 
@@ -455,11 +405,5 @@ func (c *conn) adopt(s *sessionValue) {
 }
 
 func (t *Transport) reported(op string, kind transport.Kind, e *errorValue) *transport.Error {
-	text := e.Type + ": " + e.Message
-	if e.Param != "" {
-		text += " (" + e.Param + ")"
-	}
-	err := t.fault(op, kind, e.Code, errors.New(t.redact.Text(text)))
-	err.RetryAfter = transport.WaitIn(e.Message)
-	return err
+	return t.Reported(op, kind, e.Type, e.Code, e.Message, e.Param)
 }

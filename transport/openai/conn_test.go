@@ -476,7 +476,7 @@ func TestOversizedFrame(t *testing.T) {
 	writing := make(chan struct{})
 	go func() {
 		defer close(writing)
-		_ = p.ws.Write(context.Background(), websocket.MessageText, make([]byte, readLimit+2))
+		_ = p.ws.Write(context.Background(), websocket.MessageText, make([]byte, ReadLimit+2))
 	}()
 	if err := recvError(t, conn); err.Kind != transport.KindRetry || err.Code != "frame_too_big" {
 		t.Errorf("%v", err)

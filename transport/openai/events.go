@@ -129,26 +129,26 @@ func (c handler) onError(ev *event) {
 	case fatal:
 		c.fatal = err
 	case updating:
-		c.events.add(transport.Reconfigured{Err: err})
+		c.events.Add(transport.Reconfigured{Err: err})
 	default:
-		c.events.add(transport.Problem{Err: err})
+		c.events.Add(transport.Problem{Err: err})
 	}
 }
 
 func (c handler) onSpeechStarted(ev *event) {
-	c.events.add(transport.SpeechStarted{Item: ev.ItemID, AudioMS: c.callerClock(ev.AudioStartMS)})
+	c.events.Add(transport.SpeechStarted{Item: ev.ItemID, AudioMS: c.callerClock(ev.AudioStartMS)})
 }
 
 func (c handler) onSpeechStopped(ev *event) {
 	c.changed()
-	c.events.add(transport.SpeechStopped{
+	c.events.Add(transport.SpeechStopped{
 		Item:    ev.ItemID,
 		AudioMS: c.callerClock(ev.AudioEndMS),
 		EndMS:   c.callerClock(max(ev.AudioEndMS-c.silenceMS, 0)),
 	})
 	if c.local { // some servers do not report the commit
 		c.committed = true
-		c.events.add(transport.InputCommitted{Item: ev.ItemID})
+		c.events.Add(transport.InputCommitted{Item: ev.ItemID})
 	}
 }
 
@@ -181,7 +181,7 @@ func (c *conn) callerClock(ms int64) int64 {
 func (c handler) onCommitted(ev *event) {
 	c.changed()
 	if !c.committed {
-		c.events.add(transport.InputCommitted{Item: ev.ItemID})
+		c.events.Add(transport.InputCommitted{Item: ev.ItemID})
 	}
 	c.committed = false
 }
@@ -194,7 +194,7 @@ func (c *conn) truncated() {
 
 func (c handler) onTruncated(ev *event) {
 	c.truncated()
-	c.events.add(transport.Truncated{Item: ev.ItemID, AudioMS: ev.AudioEndMS})
+	c.events.Add(transport.Truncated{Item: ev.ItemID, AudioMS: ev.AudioEndMS})
 }
 
 func (c handler) onUserDelta(ev *event) {
@@ -207,9 +207,9 @@ func (c handler) onUserDone(ev *event) {
 }
 
 func (c handler) onUserFailed(ev *event) {
-	c.events.add(transport.Transcript{Item: ev.ItemID, Role: transport.RoleUser, Text: c.texts.get(ev.ItemID), Final: true})
+	c.events.Add(transport.Transcript{Item: ev.ItemID, Role: transport.RoleUser, Text: c.texts.get(ev.ItemID), Final: true})
 	ev.Error.Type = "transcription"
-	c.events.add(transport.TranscriptFailed{Item: ev.ItemID, Err: c.t.reported("recv", transport.KindRefused, &ev.Error)})
+	c.events.Add(transport.TranscriptFailed{Item: ev.ItemID, Err: c.t.reported("recv", transport.KindRefused, &ev.Error)})
 }
 
 func (c handler) onAssistantDelta(ev *event) { c.speak(ev, ev.Delta, false) }
@@ -229,7 +229,7 @@ func (c handler) transcribe(item string, role transport.Role, part int64, text s
 		c.malformed.Add(1)
 		return
 	}
-	c.events.add(transport.Transcript{Item: item, Role: role, Text: whole, Final: final})
+	c.events.Add(transport.Transcript{Item: item, Role: role, Text: whole, Final: final})
 }
 
 func (c handler) onAudioDelta(ev *event) {
@@ -244,7 +244,7 @@ func (c handler) onAudioDelta(ev *event) {
 	if !ok {
 		c.malformed.Add(1)
 	} else if out != nil {
-		c.events.add(out)
+		c.events.Add(out)
 	}
 }
 

@@ -222,7 +222,7 @@ func (c *conn) remember(ctx context.Context, items []pastItem) *transport.Error 
 	ctx, cancel := context.WithTimeout(ctx, historyPatience)
 	defer cancel()
 	late := func() *transport.Error {
-		return c.t.fault(transport.OpHistory, transport.KindOfContext(ctx.Err()), "history_unconfirmed",
+		return c.t.Fault(transport.OpHistory, transport.KindOfContext(ctx.Err()), "history_unconfirmed",
 			errors.New("the provider has not confirmed the items of the history in time"))
 	}
 	stop := c.watch(ctx, late)

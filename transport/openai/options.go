@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"voicegw/transport"
 )
@@ -199,15 +195,6 @@ func parseBaseURL(base, dialect string) (endpoint, error) {
 	return ep, nil
 }
 
-// PlainText reports whether a key would cross a network unencrypted to this address.
-func PlainText(u *url.URL) bool {
-	if u.Scheme != "ws" || u.Hostname() == "localhost" {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return ip == nil || !ip.IsLoopback()
-}
-
 func (ep endpoint) address(model string) string {
 	u := ep.url
 	query := url.Values{}
@@ -294,34 +281,6 @@ var (
 	errEncode  = errors.New("cannot be encoded")
 )
 
-// maxErrorText bounds the kept part of a provider's message, in bytes.
-const maxErrorText = 300
-
-// Redactor removes a credential from the text of errors; an empty one removes nothing.
-type Redactor string
-
-// Text returns s without the credential and at most 300 bytes long.
-func (r Redactor) Text(s string) string {
-	if r != "" {
-		s = strings.ReplaceAll(s, string(r), "[redacted]")
-	}
-	return clip(s, maxErrorText)
-}
-
-// Err returns an error without the credential: err itself if its text does not contain it, otherwise a plain error,
-// because unwrapping would reveal the credential again.
-func (r Redactor) Err(err error) error {
-	if err == nil || r == "" || !strings.Contains(err.Error(), string(r)) {
-		return err
-	}
-	return errors.New(r.Text(err.Error()))
-}
-
-// Fault returns an error of a provider's connection without the credential.
-func (r Redactor) Fault(provider, op string, kind transport.Kind, code string, err error) *transport.Error {
-	return &transport.Error{Provider: provider, Op: op, Kind: kind, Code: r.Text(code), Err: r.Err(err)}
-}
-
 // clip shortens s to at most n bytes without splitting a character.
 func clip(s string, n int) string {
 	if len(s) <= n {
@@ -367,26 +326,4 @@ func kindOfError(e *errorValue, op string) (kind transport.Kind, fatal bool) {
 		return transport.KindServer, false
 	}
 	return transport.KindRefused, false
-}
-
-// closeKinds are the close codes that mean something else here than in [transport.KindOfClose].
-var closeKinds = map[websocket.StatusCode]transport.Kind{
-	// Going away: the 60 minutes are over, or the server is leaving. A new connection works.
-	websocket.StatusGoingAway: transport.KindExpired,
-	3000:                      transport.KindAuth,    // invalid_request_error.invalid_api_key
-	4000:                      transport.KindInvalid, // invalid_request_error.<code>
-}
-
-// CloseKind returns the kind and the code of a connection's end; ready means that the provider had accepted the setup. A
-// reason of the form `<error.type>.<error.code>` takes precedence over the number.
-func CloseKind(code websocket.StatusCode, reason string, ready bool) (transport.Kind, string) {
-	if at := strings.LastIndexByte(reason, '.'); at >= 0 && !strings.Contains(reason, " ") {
-		if kind := transport.KindOfCode(reason[at+1:]); kind != 0 {
-			return kind, reason[at+1:]
-		}
-	}
-	if kind, ok := closeKinds[code]; ok {
-		return kind, strconv.Itoa(int(code))
-	}
-	return transport.KindOfClose(int(code), ready), strconv.Itoa(int(code))
 }

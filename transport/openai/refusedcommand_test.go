@@ -41,7 +41,7 @@ func TestRefusedCommands(t *testing.T) {
 			t.Errorf("%s: the connection ends: %v", name, c1.fatal)
 			continue
 		}
-		if pr, ok := c1.events.next().(transport.Problem); !ok || (pr.Err.Kind != transport.KindIgnore) != c.shown {
+		if pr, ok := c1.events.Next().(transport.Problem); !ok || (pr.Err.Kind != transport.KindIgnore) != c.shown {
 			t.Errorf("%s: %+v, shown: want %t", name, pr, c.shown)
 		}
 		if left := c1.truncates.Load(); c.truncates && !c.shown && left != 0 {

@@ -47,10 +47,10 @@ func (c handler) onResponseCreated(ev *event) {
 	default:
 		for _, lost := range over {
 			c.mute(lost)
-			c.events.add(transport.ResponseDone{ID: lost, Status: transport.ResponseInterrupted})
+			c.events.Add(transport.ResponseDone{ID: lost, Status: transport.ResponseInterrupted})
 		}
 		c.thought()
-		c.events.add(transport.ResponseStarted{ID: c.response.start(id)})
+		c.events.Add(transport.ResponseStarted{ID: c.response.start(id)})
 	}
 }
 
@@ -67,7 +67,7 @@ func (c handler) mute(response string) {
 func (c handler) onOutputItemAdded(ev *event) {
 	if ev.Item.Type == itemReasoning && c.response.answering != "" && !c.response.isMuted(ev.ResponseID) {
 		c.response.thinks = true
-		c.events.add(transport.Interaction{InProgress: true})
+		c.events.Add(transport.Interaction{InProgress: true})
 		return
 	}
 	c.thought()
@@ -76,7 +76,7 @@ func (c handler) onOutputItemAdded(ev *event) {
 func (c handler) thought() {
 	if c.response.thinks {
 		c.response.thinks = false
-		c.events.add(transport.Interaction{})
+		c.events.Add(transport.Interaction{})
 	}
 }
 
@@ -114,7 +114,7 @@ func (c handler) giveCall(call finishedCall) {
 	if call.args != "" {
 		args = json.RawMessage(call.args)
 	}
-	c.events.add(transport.ToolCall{Call: name, ID: call.id, Name: call.name, Args: args})
+	c.events.Add(transport.ToolCall{Call: name, ID: call.id, Name: call.name, Args: args})
 }
 
 // onResponseDone emits the rest, the usage and the end; then it sends the request that waited.
@@ -141,10 +141,10 @@ func (c handler) onResponseDone(ev *event) {
 		r.Usage = ev.Usage
 	}
 	if tokens := tokensOf(r.Usage); tokens != (transport.Tokens{}) {
-		c.events.add(transport.Usage{Tokens: tokens})
+		c.events.Add(transport.Usage{Tokens: tokens})
 	}
 	if !muted {
-		c.events.add(transport.ResponseDone{ID: r.ID, Status: status, Err: err})
+		c.events.Add(transport.ResponseDone{ID: r.ID, Status: status, Err: err})
 	}
 
 	bySpeech := r.StatusDetails.Reason == reasonSpeech
@@ -183,12 +183,12 @@ func (c handler) responseEnd(r *responseValue) (transport.ResponseStatus, *trans
 		return transport.ResponseInterrupted, nil
 	case "incomplete":
 		kind := cmp.Or(transport.KindOfCode(r.StatusDetails.Reason), transport.KindRefused)
-		return transport.ResponseIncomplete, c.t.fault("response", kind, r.StatusDetails.Reason,
+		return transport.ResponseIncomplete, c.t.Fault("response", kind, r.StatusDetails.Reason,
 			errors.New("the provider cut the answer off"))
 	case "failed":
 		e := &r.StatusDetails.Error
 		if *e == (errorValue{}) {
-			return transport.ResponseFailed, c.t.fault("response", transport.KindServer, "",
+			return transport.ResponseFailed, c.t.Fault("response", transport.KindServer, "",
 				errors.New("the response failed without a reason"))
 		}
 		// An unknown failure counts as the server's, as the request may succeed: the attempts are bounded.

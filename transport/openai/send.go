@@ -26,7 +26,7 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 			if cause := context.Cause(ctx); !errors.Is(cause, err) {
 				err = fmt.Errorf("%w: %w", err, cause)
 			}
-			return c.t.fault("send", transport.KindClosed, "", err)
+			return c.t.Fault("send", transport.KindClosed, "", err)
 		})()
 	}
 	var err error
@@ -39,7 +39,7 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, errCommand), errors.Is(err, errEncode):
-		return c.t.fault("send", transport.KindInvalid, "", err)
+		return c.t.Fault("send", transport.KindInvalid, "", err)
 	}
 	return c.readError("send", err)
 }
@@ -272,7 +272,7 @@ func (c handler) onSessionUpdated(ev *event) {
 		err = fmt.Errorf("%w: its input has changed to %d Hz", errFormat, in)
 	}
 	if err != nil {
-		c.fatal = c.t.fault("recv", transport.KindRetry, codeAudioFormat, err)
+		c.fatal = c.t.Fault("recv", transport.KindRetry, codeAudioFormat, err)
 		return
 	}
 	c.speech.rate = out
@@ -283,7 +283,7 @@ func (c handler) onSessionUpdated(ev *event) {
 	}
 	c.mu.Unlock()
 	if waited {
-		c.events.add(transport.Reconfigured{})
+		c.events.Add(transport.Reconfigured{})
 	}
 }
 

@@ -145,7 +145,7 @@ func TestCloseKindByReason(t *testing.T) {
 		{4711, "", transport.KindRetry, "4711"},
 	}
 	for _, tt := range tests {
-		if kind, code := CloseKind(tt.code, tt.reason, true); kind != tt.kind || code != tt.want {
+		if kind, code := closeKind(tt.code, tt.reason, true); kind != tt.kind || code != tt.want {
 			t.Errorf("close %d %q is %s %q, want %s %q", tt.code, tt.reason, kind, code, tt.kind, tt.want)
 		}
 	}
@@ -180,7 +180,8 @@ func TestBounds(t *testing.T) {
 	if len(c.texts.by) != maxTexts || len(c.texts.order) != maxTexts {
 		t.Errorf("%d texts are stored", len(c.texts.by))
 	}
-	last, _ := c.events.pending[len(c.events.pending)-1].(transport.Transcript)
+	all := c.events.Pending()
+	last, _ := all[len(all)-1].(transport.Transcript)
 	if len(last.Text) != maxTextBytes {
 		t.Errorf("a text of %d bytes is stored", len(last.Text))
 	}

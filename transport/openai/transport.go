@@ -28,33 +28,22 @@ package openai
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/coder/websocket"
-
-	"voicegw/internal/bounded"
 	"voicegw/internal/logging"
-	"voicegw/internal/ws"
 	"voicegw/transport"
 )
 
-// readLimit bounds one frame from the provider, in bytes.
-const readLimit = 4 << 20
-
 // Transport opens Realtime connections. It is immutable after New and may be used concurrently.
 type Transport struct {
+	Service
+
 	opts   Options
 	ep     endpoint
-	client *http.Client
-	redact Redactor
 	seldom *logging.Throttle
 }
 
@@ -70,16 +59,8 @@ func New(opts Options) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := &http.Client{}
-	if opts.HTTPClient != nil {
-		*client = *opts.HTTPClient
-	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	if opts.APIKey != "" && PlainText(&ep.url) {
-		opts.Logger.Warn("provider_not_encrypted", "provider", opts.Name, "host", ep.url.Host,
-			"fix", "use https in the base URL: the API key crosses the network readable")
-	}
-	return &Transport{opts: opts, ep: ep, client: client, redact: Redactor(opts.APIKey), seldom: logging.NewThrottle(opts.Logger)}, nil
+	return &Transport{Service: NewService(opts.Name, opts.APIKey, &ep.url, opts.HTTPClient, opts.Logger), opts: opts, ep: ep,
+		seldom: logging.NewThrottle(opts.Logger)}, nil
 }
 
 // Name implements transport.Transport.
@@ -97,19 +78,19 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	setup.Model = cmp.Or(setup.Model, t.opts.Model)
 	setup.Voice = cmp.Or(setup.Voice, t.opts.Voice)
 	if setup.Model == "" && !t.ep.dialect.local {
-		return nil, t.fault("setup", transport.KindInvalid, "",
+		return nil, t.Fault("setup", transport.KindInvalid, "",
 			fmt.Errorf("Options.Model: %w: with Azure it is the name of your deployment and has no default", ErrBadOption))
 	}
 	update, err := t.ep.dialect.update(opUpdate+"_1", setup, &t.opts)
 	if err != nil {
-		return nil, t.fault("setup", transport.KindInvalid, "", fmt.Errorf("encode session.update: %w", err))
+		return nil, t.Fault("setup", transport.KindInvalid, "", fmt.Errorf("encode session.update: %w", err))
 	}
 	past, err := t.ep.dialect.history(setup)
 	if err != nil {
-		return nil, t.fault(transport.OpHistory, transport.KindInvalid, "", fmt.Errorf("encode the history: %w", err))
+		return nil, t.Fault(transport.OpHistory, transport.KindInvalid, "", fmt.Errorf("encode the history: %w", err))
 	}
 	c := newConn(t, setup)
-	if err := c.dial(ctx, t); err != nil {
+	if err := c.dial(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.setUp(ctx, update); err != nil {
@@ -127,63 +108,18 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	return c, nil
 }
 
-func (t *Transport) fault(op string, kind transport.Kind, code string, err error) *transport.Error {
-	return t.redact.Fault(t.opts.Name, op, kind, code, err)
-}
-
-func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
-	limit := int64(readLimit)
+func (c *conn) dial(ctx context.Context) *transport.Error {
+	limit := int64(ReadLimit)
 	if c.local { // its handshake is bounded more tightly than its first message
 		limit = localReadLimit
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, handshakePatience)
 		defer stop()
 	}
-	socket, resp, err := ws.Dial(ctx, t.ep.address(c.info.Model), &websocket.DialOptions{
-		HTTPClient:      t.client,
-		HTTPHeader:      t.ep.header(t.opts),
-		CompressionMode: websocket.CompressionDisabled,
-	}, ws.Options{Limit: limit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}})
+	socket, err := c.t.Dial(ctx, c.t.ep.address(c.info.Model), c.t.ep.header(c.t.opts), limit)
 	if err == nil {
 		c.ws, c.info.LocalAddr = socket, socket.LocalAddr()
-		return nil
 	}
-	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
-		return t.redact.RefusedHandshake(t.opts.Name, resp)
-	}
-	if ctx.Err() != nil {
-		return t.fault("dial", transport.KindOfContext(ctx.Err()),
-			"no_handshake", fmt.Errorf("the provider did not answer the handshake in time: %w: %w", ctx.Err(), err))
-	}
-	return t.fault("dial", transport.KindRetry, "", err)
-}
-
-// RefusedHandshake returns the error for an answer other than 101 to a WebSocket handshake. It reads the body.
-func (r Redactor) RefusedHandshake(provider string, resp *http.Response) *transport.Error {
-	var body struct {
-		Error struct{ Code, Message string }
-	}
-	// The body has at most 1024 bytes; invalid JSON adds nothing.
-	text, readErr := io.ReadAll(io.LimitReader(resp.Body, 1024))
-	if readErr == nil {
-		_ = json.Unmarshal(text, &body) // then only the status decides
-	}
-	kind, code := transport.KindOfCode(body.Error.Code), body.Error.Code
-	if kind == 0 {
-		kind, code = transport.KindOfStatus(resp.StatusCode), strconv.Itoa(resp.StatusCode)
-	}
-	advice := ""
-	switch {
-	case kind == transport.KindAuth:
-		advice = ": check the API key and what it may use"
-	case resp.StatusCode == http.StatusNotFound:
-		advice = ": check the path of the base URL and the model or deployment"
-	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		advice = ": redirects are not followed: put the final address in the base URL"
-	}
-	err := r.Fault(provider, "dial", kind, code, fmt.Errorf("the handshake was answered with HTTP %d %s%s", resp.StatusCode,
-		r.Text(body.Error.Message), advice))
-	err.RetryAfter = max(bounded.RetryAfter(resp.Header, time.Now()), transport.WaitIn(body.Error.Message))
 	return err
 }
 
