@@ -129,6 +129,15 @@ type DialOptions struct {
 	Client *http.Client
 }
 
+// Bearer returns the header of a request with a key or a token; it is empty without one.
+func Bearer(key string) http.Header {
+	h := http.Header{}
+	if key != "" {
+		h.Set("Authorization", "Bearer "+key)
+	}
+	return h
+}
+
 // Dial connects to a gateway at url (ws, wss, http or https). ctx applies only to Dial itself.
 func Dial(ctx context.Context, url string, opts DialOptions) (*Conn, error) {
 	offered := []string{Subprotocol}

@@ -91,10 +91,8 @@ func (k *Caller) order(ctx context.Context, base, user, request string) (ticket,
 	if err != nil {
 		return ticket{}, err
 	}
+	r.Header = protocol.Bearer(k.set.APIKey)
 	r.Header.Set("Content-Type", "application/json")
-	if k.set.APIKey != "" {
-		r.Header.Set("Authorization", "Bearer "+k.set.APIKey)
-	}
 	began := time.Now()
 	resp, err := bounded.Client(k.set.HTTP, orderLimits).Do(r)
 	if err != nil {

@@ -90,7 +90,7 @@ func (k *Caller) options(limit Limit, t ticket) voice.Options {
 		Until: limit.Until, HangUp: limit.HangUp,
 		ConnectTime: k.set.ConnectTime, PendingTime: pendingTime, GoodbyeTime: goodbyeTime, Patience: DefaultPatience, ThinkTime: thinkTime,
 		Reporting: reportingBuffer,
-		Resume:    voice.ResumeOptions{Within: resumeTime, Random: k.random.Float64}, Outages: k.outages(),
+		Resume:    voice.ResumeOptions{Within: voice.ResumeTime, Random: k.random.Float64}, Outages: k.outages(),
 	}
 	for _, ms := range report.Buffers() {
 		o.Buffers = append(o.Buffers, time.Duration(ms)*time.Millisecond)
@@ -166,11 +166,7 @@ func (k *Caller) open(ctx context.Context, back bool) (voice.Conn, error) {
 			User: k.fill(s.Script.User, 1),
 		})
 	}
-	o := protocol.DialOptions{Client: s.HTTP, Back: back}
-	if s.APIKey != "" {
-		o.Header = http.Header{"Authorization": {"Bearer " + s.APIKey}}
-	}
-	return protocol.Dial(ctx, s.URL, o)
+	return protocol.Dial(ctx, s.URL, protocol.DialOptions{Client: s.HTTP, Back: back, Header: protocol.Bearer(s.APIKey)})
 }
 
 func (k *Caller) refused(ctx context.Context, err error) Outcome {

@@ -12,9 +12,6 @@ import (
 // reportingBuffer is the index of the player whose playback is reported.
 const reportingBuffer = 1
 
-// resumeTime is how long a caller tries to resume: a gateway's default session timeout.
-const resumeTime = 30 * time.Second
-
 // loss is a lost connection, with the answer in progress at that time.
 type loss struct {
 	back   bool        // the session resumed, and no audio has arrived since

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"voicegw/audio"
@@ -49,11 +48,7 @@ func (o Options) connect(ctx context.Context, back bool) (voice.Conn, error) {
 	if o.Dial != nil {
 		return o.Dial(ctx)
 	}
-	how := protocol.DialOptions{Client: o.Client, Back: back}
-	if o.APIKey != "" {
-		how.Header = http.Header{"Authorization": {"Bearer " + o.APIKey}}
-	}
-	return protocol.Dial(ctx, o.URL, how)
+	return protocol.Dial(ctx, o.URL, protocol.DialOptions{Client: o.Client, Back: back, Header: protocol.Bearer(o.APIKey)})
 }
 
 // The waits of a conversation, in addition to Options.Patience.
@@ -62,8 +57,6 @@ const (
 	pendingTime = 2 * time.Second
 	goodbyeTime = 3 * time.Second
 	frameLength = 20 * time.Millisecond
-	// resumeTime bounds the attempts to resume: a gateway's default session timeout.
-	resumeTime = 30 * time.Second
 )
 
 func (o Options) words() ([]voice.Words, error) {
@@ -96,7 +89,7 @@ func converse(ctx context.Context, o Options, words []voice.Words, link voice.Li
 		Microphone: o.Microphone, Frame: frameLength, Silence: make([]byte, audio.Bytes(o.InputRate, frameLength)),
 		ConnectTime: o.Patience, PendingTime: pendingTime, GoodbyeTime: goodbyeTime, Patience: o.Patience,
 		Buffers: make([]time.Duration, 1), // plays all received audio at once
-		Resume:  voice.ResumeOptions{Within: resumeTime, Random: rand.Float64},
+		Resume:  voice.ResumeOptions{Within: voice.ResumeTime, Random: rand.Float64},
 	}
 	for i, w := range words {
 		next.Act, next.Interrupts, next.InterruptAfter = voice.Type, i > 0 && o.InterruptAfter > 0, o.InterruptAfter

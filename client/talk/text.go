@@ -112,11 +112,9 @@ func (c *TextClient) post(ctx context.Context, turn TextTurn) (*http.Response, e
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
+	r.Header = protocol.Bearer(c.APIKey)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/event-stream")
-	if c.APIKey != "" {
-		r.Header.Set("Authorization", "Bearer "+c.APIKey)
-	}
 	resp, err := bounded.Client(c.Client, limits).Do(r)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -8,6 +8,9 @@ import (
 	"voicegw/protocol"
 )
 
+// ResumeTime is how long a client tries to resume: a gateway's default session timeout.
+const ResumeTime = 30 * time.Second
+
 // ResumeOptions configure resuming after a lost connection.
 type ResumeOptions struct {
 	// Within is the time limit after the loss. With zero, a lost connection ends the conversation.

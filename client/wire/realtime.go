@@ -65,10 +65,7 @@ func DialRealtime(ctx context.Context, address string, o RealtimeOptions) (*Real
 		q.Set("model", o.Model)
 		u.RawQuery = q.Encode()
 	}
-	h := http.Header{}
-	if o.APIKey != "" {
-		h.Set("Authorization", "Bearer "+o.APIKey)
-	}
+	h := protocol.Bearer(o.APIKey)
 	if o.User != "" {
 		h.Set("OpenAI-Safety-Identifier", o.User)
 	}
