@@ -5,8 +5,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"voicegw/internal/audit"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -17,15 +15,9 @@ type toolKey struct {
 	mode spec.Mode
 }
 
-type tool struct {
-	calls, answers set[prometheus.Counter]
-	queued, took   prometheus.Observer
-	clamped        prometheus.Counter
-	conflicts      prometheus.Counter
-}
-
-func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
-	all := map[toolKey]*tool{}
+// KnowTools adds counters for new tools. It may run concurrently with everything except Know and itself.
+func (m *Metrics) KnowTools(tools *registry.Snapshot) {
+	all := maps.Clone(*m.tools.Load())
 	for _, mode := range modes {
 		ids := []string{unknown}
 		if tools != nil {
@@ -37,23 +29,10 @@ func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
 			}
 		}
 		for _, id := range ids {
-			all[toolKey{id, mode}] = &tool{
-				calls:     counterSet(m.counters["tool_calls_total"], outcomes(), id, string(mode)),
-				answers:   counterSet(m.counters["confirmations_total"], asked, id),
-				queued:    m.histograms["tool_seconds"].WithLabelValues(id, "queued"),
-				took:      m.histograms["tool_seconds"].WithLabelValues(id, "run"),
-				clamped:   m.counters["tool_clamped_total"].WithLabelValues(id, string(mode)),
-				conflicts: m.counters["ledger_conflicts_total"].WithLabelValues(id),
-			}
+			all[toolKey{id, mode}] = true
+			m.start(ofTool, map[string]string{"tool": id, "mode": string(mode)})
 		}
 	}
-	return all
-}
-
-// KnowTools adds counters for new tools. It may run concurrently with everything except Know and itself.
-func (m *Metrics) KnowTools(tools *registry.Snapshot) {
-	all := maps.Clone(*m.tools.Load())
-	maps.Copy(all, m.toolCounters(tools))
 	m.tools.Store(&all)
 }
 
@@ -73,26 +52,25 @@ func outcomes() []string {
 // Audited counts an audit record of a tool call or of a text turn's cost, and ignores others. It doesn't block.
 func (m *Metrics) Audited(r audit.Record) {
 	if r.Event == audit.EventTurnCost && r.Spent != nil && r.Spent.Micros > 0 {
-		m.chatCost.Add(r.Spent.Micros.Dollars())
+		m.add("chat_cost_usd_total", r.Spent.Micros.Dollars())
 	}
 	if r.Event == audit.EventClaim {
-		m.claims[r.Mode].with(r.Why).Inc()
+		m.count("claims_unmatched_total", string(r.Mode), r.Why)
 	}
 	if r.Event != audit.EventTool && r.Event != audit.EventConfirmation {
 		return
 	}
-	tools := *m.tools.Load()
-	t := tools[toolKey{cmp.Or(r.ToolVariant, r.ToolID), r.Mode}]
-	if t == nil {
-		t = tools[toolKey{unknown, spec.ModeVoice}]
-		if r.Mode == spec.ModeText {
-			t = tools[toolKey{unknown, spec.ModeText}]
+	tool, mode := cmp.Or(r.ToolVariant, r.ToolID), string(r.Mode)
+	if !(*m.tools.Load())[toolKey{tool, r.Mode}] {
+		tool = unknown
+		if r.Mode != spec.ModeText {
+			mode = string(spec.ModeVoice)
 		}
 	}
 	if r.Confirmation != "" {
-		t.answers.with(r.Confirmation).Inc()
+		m.count("confirmations_total", tool, r.Confirmation)
 		if r.Waited > 0 && !r.CacheHit {
-			m.waited.with(r.Confirmation).Observe(r.Waited.Seconds())
+			m.observe("confirmation_wait_seconds", r.Waited.Seconds(), r.Confirmation)
 		}
 	}
 	if r.Event != audit.EventTool {
@@ -100,21 +78,21 @@ func (m *Metrics) Audited(r audit.Record) {
 	}
 	switch {
 	case r.CacheHit:
-		t.calls.with(wasCached).Inc()
+		m.count("tool_calls_total", tool, mode, wasCached)
 		return // the tool didn't run
 	case r.OK:
-		t.calls.with(wentWell).Inc()
+		m.count("tool_calls_total", tool, mode, wentWell)
 	default:
-		t.calls.with(string(r.ErrorType)).Inc()
+		m.count("tool_calls_total", tool, mode, string(r.ErrorType))
 	}
 	if r.DurationMS > 0 {
-		t.took.Observe((time.Duration(r.DurationMS) * time.Millisecond).Seconds())
-		t.queued.Observe(r.Queued.Seconds())
+		m.observe("tool_seconds", (time.Duration(r.DurationMS) * time.Millisecond).Seconds(), tool, "run")
+		m.observe("tool_seconds", r.Queued.Seconds(), tool, "queued")
 	}
 	if len(r.Clamped) > 0 {
-		t.clamped.Inc()
+		m.count("tool_clamped_total", tool, mode)
 	}
 	if r.ErrorType == registry.ErrorConflict && r.PartialSideEffects {
-		t.conflicts.Inc()
+		m.count("ledger_conflicts_total", tool)
 	}
 }

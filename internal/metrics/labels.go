@@ -51,6 +51,35 @@ var reportedKinds = []string{transport.KindIgnore.String(), transport.KindRefuse
 // failed is the outcome of a rotation without a new connection.
 const failed orchestrator.LinkHow = "failed"
 
+// dialedOK is the outcome of an attempt to connect that succeeded.
+const dialedOK = "ok"
+
+// alone are the ends of a family whose series differ in nothing else.
+var alone = [][]string{{}}
+
+// each are the ends of a family by one label.
+func each[T ~string](values ...T) [][]string {
+	var all [][]string
+	for _, v := range values {
+		all = append(all, []string{string(v)})
+	}
+	return all
+}
+
+// closed is each with other, which stands for all other values.
+func closed[T ~string](values []T) [][]string { return append(each(values...), []string{other}) }
+
+// after are the ends by two labels: each value of the first with the closed values of the second.
+func after[T, U ~string](first []T, second []U) [][]string {
+	var all [][]string
+	for _, v := range first {
+		for _, end := range closed(second) {
+			all = append(all, []string{string(v), end[0]})
+		}
+	}
+	return all
+}
+
 func refusals() []string {
 	return append(session.Reasons(), protocol.CodeInvalidMessage, protocol.CodeUnknownType, protocol.CodeNotStarted,
 		protocol.CodeNotAvailable, protocol.CodeUnknownProvider, protocol.CodeUnknownAgent)

@@ -48,7 +48,7 @@ type Sources struct {
 func (s *Sources) providers(count map[string]int) map[string]float64 {
 	all := make(map[string]float64, len(count))
 	for name, n := range count {
-		all[s.m.provider(name)] += float64(n)
+		all[s.m.known(name)] += float64(n)
 	}
 	return all
 }

@@ -12,7 +12,9 @@ import (
 	"voicegw/internal/meter"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/traces"
+	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/session"
 )
 
 // families is the table of all families. One filled by events also needs code in watch.go (sessions), audited.go (tool
@@ -31,7 +33,7 @@ var families = []Family{
 	{Name: "draining", Kind: Gauge, read: func(s *Sources, add emit) { add(truth(s.census.Draining)) },
 		Help: "1 if the gateway is shutting down, else 0."},
 
-	{Name: "reloads_total", Kind: Counter, Labels: []string{"result"},
+	{Name: "reloads_total", Kind: Counter, Labels: []string{"result"}, ends: closed([]string{reloadOK, reloadRefused}),
 		Help: "Configuration reloads, by result: ok or refused."},
 
 	// Sessions.
@@ -45,94 +47,100 @@ var families = []Family{
 		Help: "Clients connected here whose session runs on another gateway."},
 	{Name: "downlink_backlog_seconds", Kind: Gauge, read: func(s *Sources, add emit) { add(s.census.Backlog.Seconds()) },
 		Help: "Largest amount of audio queued for one client."},
-	{Name: "sessions_started_total", Kind: Counter, Labels: []string{"provider", "model", "entry"},
+	{Name: "sessions_started_total", Kind: Counter, Labels: []string{"provider", "model", "entry"}, ends: closed(entries),
 		Help: "Started sessions, by the client's entry; takeover is a session from another gateway."},
-	{Name: "sessions_ended_total", Kind: Counter, Labels: []string{"provider", "reason"},
+	{Name: "sessions_ended_total", Kind: Counter, Labels: []string{"provider", "reason"}, ends: closed(session.Reasons()),
 		Help: "Ended sessions, by reason (docs/protocol.md)."},
-	{Name: "sessions_refused_total", Kind: Counter, Labels: []string{"reason"},
+	{Name: "sessions_refused_total", Kind: Counter, Labels: []string{"reason"}, ends: closed(refusals()),
 		Help: "Refused connections, by reason."},
-	{Name: "session_duration_seconds", Kind: Histogram, Labels: []string{"provider"}, Buckets: lengths,
+	{Name: "session_duration_seconds", Kind: Histogram, Labels: []string{"provider"}, Buckets: lengths, ends: alone,
 		Help: "Duration of sessions on this gateway."},
 	{Name: "session_start_seconds", Kind: Histogram, Labels: []string{"provider", "stage"}, Buckets: slow,
+		ends: each("wait", "identify", "connect", "total"),
 		Help: "Time to start a session, by stage: wait for session.start, identify, connect, total."},
-	{Name: "client_messages_rejected_total", Kind: Counter, Labels: []string{"code"},
+	{Name: "client_messages_rejected_total", Kind: Counter, Labels: []string{"code"}, ends: closed(rejections),
 		Help: "Rejected client messages, by error code."},
-	{Name: "slow_clients_total", Kind: Counter, Labels: []string{"provider"},
+	{Name: "slow_clients_total", Kind: Counter, Labels: []string{"provider"}, ends: alone,
 		Help: "Clients disconnected because they fell too far behind."},
-	{Name: "resume_total", Kind: Counter, Labels: []string{"outcome"},
+	{Name: "resume_total", Kind: Counter, Labels: []string{"outcome"}, ends: closed(resumeOutcomes()),
 		Help: "Attempts to resume, by outcome: local, relayed, moved and taken_over succeeded; others are reasons for refusal."},
-	{Name: "resume_seconds", Kind: Histogram, Labels: []string{"outcome"}, Buckets: slow,
+	{Name: "resume_seconds", Kind: Histogram, Labels: []string{"outcome"}, Buckets: slow, ends: closed(returned),
 		Help: "Time to resume, from the new connection."},
 
 	// Turns.
-	{Name: "turns_total", Kind: Counter, Labels: []string{"provider", "model", "status"},
+	{Name: "turns_total", Kind: Counter, Labels: []string{"provider", "model", "status"}, ends: closed(statuses),
 		Help: "Turns, by status: completed, interrupted or failed."},
 	{Name: "turn_first_audio_seconds", Kind: Histogram, Labels: []string{"provider", "model", "part"}, Buckets: untilAudio,
+		ends: each("total", "detection", "provider", "gateway"),
 		Help: "Time from the end of the user's speech to the first audio sent: total, and the parts of detection, provider and gateway."},
-	{Name: "turn_failures_total", Kind: Counter, Labels: []string{"provider", "code"},
+	{Name: "turn_failures_total", Kind: Counter, Labels: []string{"provider", "code"}, ends: closed(failures),
 		Help: "Errors that did not end a session, by code."},
-	{Name: "interruptions_total", Kind: Counter, Labels: []string{"provider", "by"},
+	{Name: "interruptions_total", Kind: Counter, Labels: []string{"provider", "by"}, ends: closed(cutters),
 		Help: "Answers the user interrupted: by speech, text, stop or an action."},
-	{Name: "bargein_seconds", Kind: Histogram, Labels: []string{"provider"}, Buckets: fast,
+	{Name: "bargein_seconds", Kind: Histogram, Labels: []string{"provider"}, Buckets: fast, ends: alone,
 		Help: "Time from the start of the user's speech until the rest of the answer was dropped."},
-	{Name: "truncated_heard_ratio", Kind: Histogram, Labels: []string{"provider"}, Buckets: ratios,
+	{Name: "truncated_heard_ratio", Kind: Histogram, Labels: []string{"provider"}, Buckets: ratios, ends: alone,
 		Help: "Estimated share of an interrupted answer's sent audio that the user heard."},
-	{Name: "nudges_total", Kind: Counter, Labels: []string{"provider"},
+	{Name: "nudges_total", Kind: Counter, Labels: []string{"provider"}, ends: alone,
 		Help: "Times a silent model was asked to answer."},
-	{Name: "audio_seconds_total", Kind: Counter, Labels: []string{"direction", "provider"},
+	{Name: "audio_seconds_total", Kind: Counter, Labels: []string{"direction", "provider"}, ends: each("up", "down"),
 		Help: "Audio from clients (up) and to clients (down), added after each turn."},
 	{Name: "audio_dropped_seconds_total", Kind: Counter, Labels: []string{"direction", "reason"},
+		ends: [][]string{{"up", "backlog"}, {"up", "ahead"}, {"down", "unheard"}},
 		Help: "Dropped audio: up because it waited too long (backlog) or came too fast (ahead), down because it was " +
 			"interrupted or the client was gone (unheard)."},
-	{Name: "tokens_total", Kind: Counter, Labels: []string{"provider", "model", "direction", "modality", "cached"},
+	{Name: "tokens_total", Kind: Counter, Labels: []string{"provider", "model", "direction", "modality", "cached"}, ends: tokenEnds(),
 		Help: "Tokens of voice turns; modality is other if the provider reports none."},
 	{Name: "cost_usd_total", Kind: Counter, Labels: []string{"provider", "model"},
 		Help: "Cost of voice sessions in US dollars; models without a price are missing."},
 	{Name: "cost_day_budget_usd", Kind: Gauge, read: func(s *Sources, add emit) { add(s.DayBudget()) },
 		Help: "Daily budget of all gateways in US dollars (prices.day_budget); 0 if unset."},
-	{Name: "turns_estimated_total", Kind: Counter, Labels: []string{"provider", "model"},
+	{Name: "turns_estimated_total", Kind: Counter, Labels: []string{"provider", "model"}, ends: alone,
 		Help: "Voice turns with estimated tokens, because the model reports none."},
-	{Name: "turns_unpriced_total", Kind: Counter, Labels: []string{"provider", "model"},
+	{Name: "turns_unpriced_total", Kind: Counter, Labels: []string{"provider", "model"}, ends: alone,
 		Help: "Voice turns with tokens of unknown price."},
 
 	// Providers.
 	{Name: "provider_connections_active", Kind: Gauge, Labels: []string{"provider"}, read: readLinks,
 		Help: "Sessions connected to the model."},
-	{Name: "provider_connects_total", Kind: Counter, Labels: []string{"provider", "outcome"},
+	{Name: "provider_connects_total", Kind: Counter, Labels: []string{"provider", "outcome"}, ends: closed(append(kindNames(), dialedOK)),
 		Help: "Attempts to connect to a model: ok, or the kind of error."},
-	{Name: "provider_connect_seconds", Kind: Histogram, Labels: []string{"provider", "how"}, Buckets: slow,
+	{Name: "provider_connect_seconds", Kind: Histogram, Labels: []string{"provider", "how"}, Buckets: slow, ends: closed(hows),
 		Help: "Duration of successful attempts: a new conversation (fresh), one the provider remembers (resumed), or one sent " +
 			"again (replayed)."},
 	{Name: "provider_closes_total", Kind: Counter, Labels: []string{"provider", "kind", "code"},
 		Help: "Connections lost while their session continued, by kind of error and common provider code."},
-	{Name: "provider_errors_total", Kind: Counter, Labels: []string{"provider", "kind"},
+	{Name: "provider_errors_total", Kind: Counter, Labels: []string{"provider", "kind"}, ends: closed(reportedKinds),
 		Help: "Errors reported by a model that did not end its connection, by kind; clients do not see kind ignore."},
 	{Name: "provider_answers_failed_total", Kind: Counter, Labels: []string{"provider", "kind"},
 		Help: "Failed or cut off answers of models, by kind of error (docs/providers.md)."},
-	{Name: "provider_events_skipped_total", Kind: Counter, Labels: []string{"provider", "why"},
+	{Name: "provider_events_skipped_total", Kind: Counter, Labels: []string{"provider", "why"}, ends: each("unknown", "malformed"),
 		Help: "Ignored model messages: unknown type or malformed."},
-	{Name: "rotations_total", Kind: Counter, Labels: []string{"provider", "trigger", "outcome"},
+	{Name: "rotations_total", Kind: Counter, Labels: []string{"provider", "trigger", "outcome"}, ends: after(triggers, rotated),
 		Help: "Replaced connections to a model: resumed, replayed, fresh or failed."},
-	{Name: "rotation_gap_seconds", Kind: Histogram, Labels: []string{"provider", "trigger"}, Buckets: gaps,
+	{Name: "rotation_gap_seconds", Kind: Histogram, Labels: []string{"provider", "trigger"}, Buckets: gaps, ends: closed(triggers),
 		Help: "Time without a connection to the model during a replacement."},
 
 	// Text.
 	{Name: "chat_turns_total", Kind: Counter, Labels: []string{"status", "code"},
+		ends: append(after([]string{protocol.DoneCompleted}, []string{noError}),
+		after([]string{protocol.DoneFailed}, append([]string{hasLeft}, textCodes...))...),
 		Help: "Text turns, by status (completed, failed, or left by the client) and error code."},
-	{Name: "chat_turn_seconds", Kind: Histogram, Buckets: slow,
+	{Name: "chat_turn_seconds", Kind: Histogram, Buckets: slow, ends: alone,
 		Help: "Duration of text turns."},
-	{Name: "chat_first_text_seconds", Kind: Histogram, Buckets: untilAudio,
+	{Name: "chat_first_text_seconds", Kind: Histogram, Buckets: untilAudio, ends: alone,
 		Help: "Time from a message to the first text of its answer."},
 	{Name: "chat_tokens_total", Kind: Counter, Labels: []string{"direction", "cached"},
+		ends: [][]string{{"input", "no"}, {"input", "yes"}, {"output", "no"}},
 		Help: "Tokens of text turns."},
-	{Name: "chat_cost_usd_total", Kind: Counter,
+	{Name: "chat_cost_usd_total", Kind: Counter, ends: alone,
 		Help: "Cost of text turns in US dollars."},
 	{Name: "http_requests_total", Kind: Counter, Labels: []string{"route", "code"},
 		Help: "HTTP requests, by route and status class, without WebSockets."},
 	{Name: "http_request_seconds", Kind: Histogram, Labels: []string{"route"}, Buckets: coarse,
 		Help: "Duration of HTTP requests, including streams."},
 
-	{Name: "auth_failures_total", Kind: Counter, Labels: []string{"why"},
+	{Name: "auth_failures_total", Kind: Counter, Labels: []string{"why"}, ends: closed(wrongs),
 		Help: "Rejected keys and tokens, by reason; limit counts blocked addresses."},
 
 	{Name: "rate_limited_total", Kind: Counter, Labels: []string{"limit", "key"}, read: readLimited,
@@ -146,21 +154,21 @@ var families = []Family{
 		Help: "Time until the certificate of a name expires; the names that expire first if there are many."},
 
 	// Tools, by voice and by text.
-	{Name: "tool_calls_total", Kind: Counter, Labels: []string{"tool", "mode", "outcome"},
+	{Name: "tool_calls_total", Kind: Counter, Labels: []string{"tool", "mode", "outcome"}, ends: closed(outcomes()),
 		Help: "Tool calls: ok, cached (an earlier result was returned), or the error type; a canary version has its own id."},
-	{Name: "tool_seconds", Kind: Histogram, Labels: []string{"tool", "part"}, Buckets: calling,
+	{Name: "tool_seconds", Kind: Histogram, Labels: []string{"tool", "part"}, Buckets: calling, ends: each("queued", "run"),
 		Help: "Time that calls were queued, and ran (run)."},
-	{Name: "tool_clamped_total", Kind: Counter, Labels: []string{"tool", "mode"},
+	{Name: "tool_clamped_total", Kind: Counter, Labels: []string{"tool", "mode"}, ends: alone,
 		Help: "Calls with an argument reduced to a limit."},
-	{Name: "confirmations_total", Kind: Counter, Labels: []string{"tool", "outcome"},
+	{Name: "confirmations_total", Kind: Counter, Labels: []string{"tool", "outcome"}, ends: closed(asked),
 		Help: "Actions that need approval: required, then approved, denied, expired or used."},
-	{Name: "claims_unmatched_total", Kind: Counter, Labels: []string{"mode", "reason"},
+	{Name: "claims_unmatched_total", Kind: Counter, Labels: []string{"mode", "reason"}, ends: after(modes, unmatched),
 		Help: "Claims of the assistant that no call explains: no_side_effect or waits_for_approval."},
 	{Name: "checks_total", Kind: Counter, Labels: []string{"check", "result"}, read: readChecks,
 		Help: "Results of the checks of the assistant's words: passed (requests), matched, late or failed."},
-	{Name: "confirmation_wait_seconds", Kind: Histogram, Labels: []string{"outcome"}, Buckets: answering,
+	{Name: "confirmation_wait_seconds", Kind: Histogram, Labels: []string{"outcome"}, Buckets: answering, ends: closed(answered),
 		Help: "Time until approval, denial or expiry."},
-	{Name: "ledger_conflicts_total", Kind: Counter, Labels: []string{"tool"},
+	{Name: "ledger_conflicts_total", Kind: Counter, Labels: []string{"tool"}, ends: alone,
 		Help: "Side effects not started because the ledger has the same one without an outcome."},
 	{Name: "tool_handlers_running", Kind: Gauge, Labels: []string{"tool"},
 		read: readTools(func(t registry.ToolStats) int64 { return t.Running }),
@@ -180,9 +188,9 @@ var families = []Family{
 		return counts{each: load.Rounds, sum: load.RoundTime.Seconds()}
 	},
 		Help: "Duration of network loop rounds, the longest wait of an incoming frame."},
-	{Name: "store_op_seconds", Kind: Histogram, Labels: []string{"op"}, Buckets: fast,
+	{Name: "store_op_seconds", Kind: Histogram, Labels: []string{"op"}, Buckets: fast, ends: closed(ops),
 		Help: "Duration of store operations, with all attempts."},
-	{Name: "store_errors_total", Kind: Counter, Labels: []string{"op"},
+	{Name: "store_errors_total", Kind: Counter, Labels: []string{"op"}, ends: closed(ops),
 		Help: "Store operations that failed because the store was unavailable."},
 
 	// Webhooks.
@@ -363,6 +371,9 @@ type Family struct {
 	Buckets []float64
 	Help    string
 
+	// ends are the values of the labels other than provider and model, or tool and mode, of the series that begin at zero; an
+	// event with others is not counted. Without ends, a series begins with its first event, which has any values.
+	ends [][]string
 	// read reads the family on a scrape, readHistogram counts kept elsewhere. Nil for families filled by events.
 	read          func(*Sources, emit)
 	readHistogram func(*Sources) counts

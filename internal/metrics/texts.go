@@ -3,18 +3,10 @@ package metrics
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"voicegw/chat"
 	"voicegw/internal/auth"
 	"voicegw/protocol"
 )
-
-type texts struct {
-	turns                  map[string]set[prometheus.Counter] // by status, then by code
-	took, first            prometheus.Observer
-	input, cached, written prometheus.Counter
-}
 
 const (
 	noError = "none"
@@ -28,19 +20,6 @@ var textCodes = []string{
 	protocol.CodeStoreUnavailable, protocol.CodeLimit, protocol.CodeInternal,
 }
 
-func (m *Metrics) newTexts() texts {
-	c, h := m.counters, m.histograms
-	return texts{
-		turns: map[string]set[prometheus.Counter]{
-			protocol.DoneCompleted: counterSet(c["chat_turns_total"], []string{noError}, protocol.DoneCompleted),
-			protocol.DoneFailed:    counterSet(c["chat_turns_total"], append([]string{hasLeft}, textCodes...), protocol.DoneFailed),
-		},
-		took: h["chat_turn_seconds"].WithLabelValues(), first: h["chat_first_text_seconds"].WithLabelValues(),
-		input: c["chat_tokens_total"].WithLabelValues("input", "no"), cached: c["chat_tokens_total"].WithLabelValues("input", "yes"),
-		written: c["chat_tokens_total"].WithLabelValues("output", "no"),
-	}
-}
-
 // Texted counts a text turn; see chat.Options.
 func (m *Metrics) Texted(e chat.TurnOver) {
 	code := e.Code
@@ -50,23 +29,21 @@ func (m *Metrics) Texted(e chat.TurnOver) {
 	case code == "":
 		code = hasLeft
 	}
-	if turns, ok := m.texts.turns[e.Status]; ok {
-		turns.with(code).Inc()
-	}
-	m.texts.took.Observe(e.Took.Seconds())
+	m.count("chat_turns_total", e.Status, code)
+	m.observe("chat_turn_seconds", e.Took.Seconds())
 	if e.First > 0 {
-		m.texts.first.Observe(e.First.Seconds())
+		m.observe("chat_first_text_seconds", e.First.Seconds())
 	}
-	m.texts.cached.Add(float64(max(e.Usage.Cached, 0)))
-	m.texts.input.Add(float64(max(e.Usage.Input-e.Usage.Cached, 0)))
-	m.texts.written.Add(float64(max(e.Usage.Output, 0)))
+	m.add("chat_tokens_total", float64(e.Usage.Cached), "input", "yes")
+	m.add("chat_tokens_total", float64(e.Usage.Input-e.Usage.Cached), "input", "no")
+	m.add("chat_tokens_total", float64(e.Usage.Output), "output", "no")
 }
 
 // wrongs are the values of the label why of auth_failures_total; limit is gateway.TooManyWrong.
 var wrongs = []string{auth.ReasonForm, auth.ReasonKey, auth.ReasonExpired, auth.ReasonEarly, auth.ReasonIssuer, auth.ReasonToken, "limit"}
 
 // Refused counts rejected credentials; see gateway.Options.
-func (m *Metrics) Refused(why string) { m.wrong.with(why).Inc() }
+func (m *Metrics) Refused(why string) { m.count("auth_failures_total", why) }
 
 var classes = [...]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
@@ -79,6 +56,6 @@ func (m *Metrics) Answered(route string, status int, took time.Duration) {
 	if i := status / 100; i >= 0 && i < len(classes) && classes[i] != "" {
 		class = classes[i]
 	}
-	m.counters["http_requests_total"].WithLabelValues(route, class).Inc()
-	m.histograms["http_request_seconds"].WithLabelValues(route).Observe(took.Seconds())
+	m.count("http_requests_total", route, class)
+	m.observe("http_request_seconds", took.Seconds(), route)
 }
