@@ -124,7 +124,7 @@ var families = []Family{
 	// Text.
 	{Name: "chat_turns_total", Kind: Counter, Labels: []string{"status", "code"},
 		ends: append(after([]string{protocol.DoneCompleted}, []string{noError}),
-		after([]string{protocol.DoneFailed}, append([]string{hasLeft}, textCodes...))...),
+			after([]string{protocol.DoneFailed}, append([]string{hasLeft}, textCodes...))...),
 		Help: "Text turns, by status (completed, failed, or left by the client) and error code."},
 	{Name: "chat_turn_seconds", Kind: Histogram, Buckets: slow, ends: alone,
 		Help: "Duration of text turns."},
