@@ -69,7 +69,7 @@ func Lint(o Options, names ...string) (*Report, error) {
 	}
 	defer p.root.Close() //nolint:errcheck // it was only read
 	if len(names) == 0 {
-		if names, err = toolNames(p.root.FS()); err != nil {
+		if names, err = p.names(p.root.FS()); err != nil {
 			return nil, err
 		}
 	}
@@ -86,13 +86,21 @@ type project struct {
 	root *os.Root
 }
 
-func open(dir string) (*project, error) {
-	dir = cmp.Or(dir, ".")
-	root, err := openProject(dir)
-	if err != nil {
-		return nil, err
+// open opens a project or, with the names of handlers that are not Go code, a directory of tools.
+func open(dir string, foreign ...string) (*project, error) {
+	dir, what := cmp.Or(dir, "."), "project"
+	if foreign != nil {
+		what = "directory of tools"
 	}
-	p := &project{dir: dir, root: root, linter: linter{base: toolsDir, module: defaultModule}}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the %s: %w", what, err)
+	}
+	p := &project{dir: dir, root: root, linter: linter{base: toolsDir, module: defaultModule, foreign: foreign}}
+	if foreign != nil {
+		p.base = "."
+		return p, nil
+	}
 	data, err := fs.ReadFile(root.FS(), "go.mod")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Join(fmt.Errorf("reading go.mod: %w", err), root.Close())
@@ -108,12 +116,8 @@ func open(dir string) (*project, error) {
 }
 
 func (p *project) check(names []string) []*tool {
-	if all, err := toolNames(p.root.FS()); err == nil { // a missing directory is reported elsewhere
-		ids := make([]string, len(all))
-		for i, name := range all {
-			ids[i] = toolID(name)
-		}
-		p.twins = spec.Lookalikes(ids)
+	if all, err := p.names(p.root.FS()); err == nil { // a missing directory is reported elsewhere
+		p.twins = spec.Lookalikes(toolIDs(all))
 	}
 	var tools []*tool
 	for _, name := range names {
@@ -126,19 +130,13 @@ func (p *project) check(names []string) []*tool {
 }
 
 func (p *project) report(names []string) *Report {
-	r := &Report{Tools: []string{}, Findings: p.findings}
-	if r.Findings == nil {
-		r.Findings = []Finding{}
-	}
-	for _, name := range names {
-		r.Tools = append(r.Tools, toolID(name))
-	}
+	r := &Report{Tools: toolIDs(names), Findings: append([]Finding{}, p.findings...)}
 	r.sort()
 	return r
 }
 
 func (p *project) build(o Options) (*Report, error) {
-	names, err := toolNames(p.root.FS())
+	names, err := p.names(p.root.FS())
 	if err != nil {
 		return nil, err
 	}

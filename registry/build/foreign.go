@@ -2,15 +2,12 @@ package build
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
 	"voicegw/registry"
-	"voicegw/registry/spec"
 )
 
 // Foreign is a tool whose handler is not Go code.
@@ -24,32 +21,23 @@ type Foreign struct {
 // LintForeign checks the tools in a directory. Each has one handler, with one of the names kinds. It returns those without
 // errors. The error is one of the file system.
 func LintForeign(dir string, kinds ...string) ([]Foreign, *Report, error) {
-	root, err := os.OpenRoot(dir)
+	p, err := open(dir, kinds...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("opening the directory of tools: %w", err)
+		return nil, nil, err
 	}
-	names, err := namesIn(root.FS(), ".")
+	names, err := p.names(p.root.FS())
 	if err != nil {
-		return nil, nil, errors.Join(err, root.Close())
+		return nil, nil, errors.Join(err, p.root.Close())
 	}
-	p := &project{dir: dir, root: root, linter: linter{base: ".", foreign: kinds}}
-	ids := make([]string, len(names))
-	for i, name := range names {
-		ids[i] = toolID(name)
-	}
-	p.twins = spec.Lookalikes(ids)
 	var all []Foreign
-	for _, name := range names {
-		if t := p.linter.check(root.FS(), name); t != nil {
-			all = append(all, Foreign{t.entry, t.kind, filepath.Join(dir, name, t.kind), t.current})
-		}
+	for _, t := range p.check(names) {
+		all = append(all, Foreign{t.entry, t.kind, filepath.Join(dir, t.name, t.kind), t.current})
 	}
-	p.agree(root.FS())
 	report := p.report(names)
 	for i := range report.Findings {
 		report.Findings[i].File = filepath.Join(dir, filepath.FromSlash(strings.TrimPrefix(report.Findings[i].File, "./")))
 	}
-	return all, report, root.Close()
+	return all, report, p.root.Close()
 }
 
 // kind finds the file with the handler of a tool that is not Go code; empty if there are several, or none.

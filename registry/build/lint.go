@@ -384,12 +384,9 @@ func (l *linter) agree(root fs.FS) {
 		main := strings.ReplaceAll(of, "_", "-")
 		text, err := fs.ReadFile(root, path.Join(l.base, main, schemaFile))
 		if err != nil {
-			names, _ := namesIn(root, l.base) // without a folder there are no suggestions
-			for i, name := range names {
-				names[i] = toolID(name)
-			}
+			names, _ := l.names(root) // without a folder there are no suggestions
 			l.addAt(v.text, "/variantOf", ruleVariant,
-				"This is a version of %s, but there is no such tool%s.", document.Show(of), document.DidYouMean(of, names))
+				"This is a version of %s, but there is no such tool%s.", document.Show(of), document.DidYouMean(of, toolIDs(names)))
 			continue
 		}
 		declared, problems := spec.Parse(text)

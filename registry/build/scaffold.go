@@ -30,10 +30,20 @@ var templates embed.FS
 // types. It is an example of its category, by default retrieval. It returns the files, relative to the project. The
 // error wraps [ErrName], [ErrExists] or [ErrNoTools], or is a file system error.
 func New(dir, name string, category spec.Category) ([]string, error) {
-	if err := newName(name); err != nil {
-		return nil, err
+	return create(dir, name, category)
+}
+
+// NewForeign creates a tool whose handler is not Go code in a directory of tools. kind is the name of the handler's file.
+// Otherwise it is like New.
+func NewForeign(dir, name, kind string, category spec.Category) ([]string, error) {
+	return create(dir, name, category, kind)
+}
+
+func create(dir, name string, category spec.Category, foreign ...string) ([]string, error) {
+	if why := cmp.Or(checkName(name), spec.Reserved(toolID(name))); why != "" {
+		return nil, fmt.Errorf("%w: %q %s", ErrName, name, why)
 	}
-	p, err := open(dir)
+	p, err := open(dir, foreign...)
 	if err != nil {
 		return nil, err
 	}
@@ -41,30 +51,8 @@ func New(dir, name string, category spec.Category) ([]string, error) {
 	return files, errors.Join(err, p.root.Close())
 }
 
-// NewForeign creates a tool whose handler is not Go code in a directory of tools. kind is the name of the handler's file.
-// Otherwise it is like New.
-func NewForeign(dir, name, kind string, category spec.Category) ([]string, error) {
-	if err := newName(name); err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("opening the directory of tools: %w", err)
-	}
-	p := &project{dir: dir, root: root, linter: linter{base: ".", foreign: []string{kind}}}
-	files, err := p.scaffold(name, cmp.Or(category, spec.CategoryRetrieval))
-	return files, errors.Join(err, root.Close())
-}
-
-func newName(name string) error {
-	if why := cmp.Or(checkName(name), spec.Reserved(toolID(name))); why != "" {
-		return fmt.Errorf("%w: %q %s", ErrName, name, why)
-	}
-	return nil
-}
-
 func (p *project) scaffold(name string, category spec.Category) ([]string, error) {
-	if _, err := namesIn(p.root.FS(), p.base); err != nil {
+	if _, err := p.names(p.root.FS()); err != nil {
 		return nil, err
 	}
 	dir := path.Join(p.base, name)
@@ -137,6 +125,14 @@ func checkName(name string) string {
 }
 
 func toolID(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
+func toolIDs(names []string) []string {
+	ids := make([]string, len(names))
+	for i, name := range names {
+		ids[i] = toolID(name)
+	}
+	return ids
+}
 
 func packageName(name string) string { return strings.ReplaceAll(name, "-", "") }
 

@@ -13,7 +13,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -52,12 +51,10 @@ type source struct {
 
 func (s *source) file(name string) string { return path.Join(s.dir, name) }
 
-// toolNames lists the sorted directories of tools. Like the go command, it ignores names that start with a dot or an
+// names lists the sorted directories of tools. Like the go command, it ignores names that start with a dot or an
 // underscore.
-func toolNames(root fs.FS) ([]string, error) { return namesIn(root, toolsDir) }
-
-func namesIn(root fs.FS, dir string) ([]string, error) {
-	entries, err := fs.ReadDir(root, dir)
+func (l *linter) names(root fs.FS) ([]string, error) {
+	entries, err := fs.ReadDir(root, l.base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoTools
 	}
@@ -73,8 +70,7 @@ func namesIn(root fs.FS, dir string) ([]string, error) {
 			names = append(names, e.Name())
 		}
 	}
-	slices.Sort(names)
-	return names, nil
+	return names, nil // ReadDir sorts
 }
 
 // read reads a tool's files. root is limited by os.Root, so links cannot leave the project; links inside are rejected
@@ -187,14 +183,6 @@ func readFile(root fs.FS, name string, most int64) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, most))
 	return data, errors.Join(err, f.Close())
-}
-
-func openProject(dir string) (*os.Root, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("opening the project: %w", err)
-	}
-	return root, nil
 }
 
 // names reports whether a hand-written Go file, including tests, has a name with that prefix. The file may be

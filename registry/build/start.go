@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -53,12 +52,7 @@ func (r *Report) Start(ctx context.Context, dir string, args ...string) error {
 
 func (r *Report) start(ctx context.Context, dir string, args []string) ([]Finding, error) {
 	dir = cmp.Or(dir, ".")
-	root, err := openProject(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close() //nolint:errcheck // it was only read
-	if _, err := fs.Stat(root.FS(), programDir); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, programDir)); err != nil {
 		return nil, nil
 	}
 	if _, err := exec.LookPath("go"); err != nil {
