@@ -130,15 +130,12 @@ func (a *simplifier) branches() {
 	a.root["properties"] = properties
 }
 
-// subschemas are the keywords that hold a schema, a list or a map of them.
-var (
-	schemaFields = []string{"items", "additionalProperties"}
-	schemaLists  = []string{"anyOf", "oneOf", "allOf"}
-	schemaMaps   = []string{"properties", "$defs"}
-)
-
 // tidy closes objects and translates keywords of other dialects, in all parts of a schema.
-func (a *simplifier) tidy(n map[string]any) {
+func (a *simplifier) tidy(schema any) {
+	n, is := schema.(map[string]any)
+	if !is {
+		return
+	}
 	if ref, is := n["$ref"].(string); is {
 		n["$ref"] = strings.Replace(ref, "#/definitions/", "#/$defs/", 1)
 	}
@@ -154,31 +151,23 @@ func (a *simplifier) tidy(n map[string]any) {
 		}
 		n["additionalProperties"] = false
 	}
-	for _, key := range schemaFields {
-		if child, is := n[key].(map[string]any); is {
-			a.tidy(child)
-		}
-	}
-	for _, key := range schemaLists {
-		list, _ := n[key].([]any)
-		for _, child := range list {
-			if child, is := child.(map[string]any); is {
+	for key, value := range n {
+		switch k, _ := document.KeywordNamed(key); k.Holds {
+		case document.HoldsSchema:
+			a.tidy(value)
+		case document.HoldsList:
+			list, _ := value.([]any)
+			for _, child := range list {
 				a.tidy(child)
 			}
-		}
-	}
-	for _, key := range schemaMaps {
-		named, _ := n[key].(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(named)) {
-			if child, is := named[name].(map[string]any); is {
+		case document.HoldsMap:
+			named, _ := value.(map[string]any)
+			for _, child := range named {
 				a.tidy(child)
 			}
 		}
 	}
 }
-
-// needed are keywords without which a schema would accept less, or other values.
-var needed = slices.Concat([]string{"type", "$ref", "$defs"}, schemaFields, schemaLists, schemaMaps)
 
 // repair takes out the part of the schema that has a problem, so that it accepts more. It returns false if no part is
 // left to take out.
@@ -190,7 +179,8 @@ func (a *simplifier) repair(p document.Problem) bool {
 	n, place := a.root, 0
 	for place < len(at) {
 		key := at[place]
-		if !slices.Contains(needed, key) {
+		k, _ := document.KeywordNamed(key)
+		if k.Holds == document.HoldsNone && key != "type" && key != "$ref" { // the schema then accepts more
 			if _, has := n[key]; !has {
 				break
 			}
@@ -199,7 +189,7 @@ func (a *simplifier) repair(p document.Problem) bool {
 			return true
 		}
 		step := 1
-		if slices.Contains(schemaMaps, key) || slices.Contains(schemaLists, key) {
+		if k.Holds != document.HoldsSchema && k.Holds != document.HoldsNone {
 			step = 2
 		}
 		next, found := document.At(n, at[place:min(place+step, len(at))])

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"voicegw/internal/strict"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/store"
@@ -130,9 +129,7 @@ func (d *Directory) edit(change registry.AgentChange) (o *stock, edit Edit, inva
 		return nil, edit, nil, fmt.Errorf("encode agent: %w", err)
 	}
 	if len(change.Tools) > 0 && len(a.Tools) == 0 { // report all problems at once
-		err := o.catalog.Try(edit)
-		wrong, _ := errors.AsType[*strict.Error](err)
-		return nil, edit, nil, invalidAgent(wrong, invalid)
+		return nil, edit, nil, invalidAgent(o.catalog.Try(edit), invalid)
 	}
 	return o, edit, invalid, nil
 }
@@ -200,13 +197,8 @@ func noAgent(id string, now *Snapshot) error {
 	return e
 }
 
-func invalidAgent(wrong *strict.Error, invalid []registry.InvalidName) error {
-	var problems []string
-	if wrong != nil {
-		for _, p := range wrong.Problems {
-			problems = append(problems, p.Text)
-		}
-	}
+func invalidAgent(err error, invalid []registry.InvalidName) error {
+	problems := problemsOf(err)
 	for _, t := range invalid {
 		problems = append(problems, fmt.Sprintf("the tool %q %s", t.Name, t.Reason))
 	}
@@ -220,8 +212,8 @@ func (o *stock) refused(id string, err error, invalid []registry.InvalidName) er
 	if err == nil {
 		return nil
 	}
-	if wrong, ok := errors.AsType[*strict.Error](err); ok {
-		return invalidAgent(wrong, invalid)
+	if problemsOf(err) != nil {
+		return invalidAgent(err, invalid)
 	}
 	if used, ok := errors.AsType[*UsedError](err); ok {
 		e := registry.Errorf(registry.ErrorConflict, "The agent %q cannot be deleted, because these agents switch to it: %s.", id,

@@ -115,12 +115,13 @@ func (d *Draft) id(m strict.Map) string {
 }
 
 func (d *Draft) needed(m strict.Map, key string, most int) string {
-	if n := m.Get(key); n == nil {
+	n := m.Get(key)
+	if n == nil {
 		d.r.Problem(m.Node, "the agent has no %s", key)
 		return ""
 	}
 	text := d.line(m, key, most)
-	if n := m.Get(key); n.Kind == yaml.ScalarNode && n.Tag != "!!null" && strings.TrimSpace(n.Value) == "" {
+	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" && strings.TrimSpace(n.Value) == "" {
 		d.r.Problem(n, "%s is empty", key)
 	}
 	return text
@@ -197,13 +198,7 @@ func (d *Draft) names(n *yaml.Node, what string, most int) []place {
 }
 
 func (d *Draft) readVoices(n *yaml.Node) {
-	if n == nil {
-		return
-	}
-	m, ok := d.r.Map(n, "voices")
-	if !ok {
-		return
-	}
+	m, _ := d.r.Map(n, "voices")
 	d.voices = map[string]*yaml.Node{}
 	for _, provider := range m.Keys() {
 		at := m.Get(provider)
@@ -217,25 +212,13 @@ func (d *Draft) readVoices(n *yaml.Node) {
 }
 
 func (d *Draft) budgets(n *yaml.Node) {
-	if n == nil {
-		return
-	}
-	m, ok := d.r.Map(n, "budget", "voice", "text")
-	if !ok {
-		return
-	}
+	m, _ := d.r.Map(n, "budget", "voice", "text")
 	d.budget(m.Get("voice"), "budget.voice", &d.agent.Budget.Voice)
 	d.budget(m.Get("text"), "budget.text", &d.agent.Budget.Text)
 }
 
 func (d *Draft) budget(n *yaml.Node, what string, b *Budget) {
-	if n == nil {
-		return
-	}
-	m, ok := d.r.Map(n, what, "retrieval", "total", "top_k", "tool_time")
-	if !ok {
-		return
-	}
+	m, _ := d.r.Map(n, what, "retrieval", "total", "top_k", "tool_time")
 	b.Retrieval, _ = d.r.Int(m.Get("retrieval"), what+".retrieval", 0, maxCalls)
 	b.Total, _ = d.r.Int(m.Get("total"), what+".total", 0, maxCalls)
 	b.TopK, _ = d.r.Int(m.Get("top_k"), what+".top_k", 0, maxCalls)

@@ -149,9 +149,6 @@ func (r *reader) model(n *yaml.Node, one row) {
 }
 
 func (r *reader) kinds(n *yaml.Node, what string, into map[string]*Price) {
-	if n == nil {
-		return
-	}
 	m, ok := r.Map(n, what, slices.Sorted(maps.Keys(into))...)
 	if !ok {
 		return

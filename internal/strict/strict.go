@@ -164,8 +164,11 @@ func (m Map) Has(key string) bool { return m.values[key] != nil }
 func (m Map) Keys() []string { return m.order }
 
 // Map reads n as a mapping that may have only the given keys, or any key if none is given. what names the mapping in
-// problems.
+// problems. A mapping that cannot be read has no keys.
 func (r *Reader) Map(n *yaml.Node, what string, keys ...string) (Map, bool) {
+	if n == nil {
+		return Map{}, false
+	}
 	if n.Kind != yaml.MappingNode {
 		if len(keys) > 0 {
 			r.Problem(n, "%s must be a mapping with the keys %s, not %s", what, Join(keys), Kind(n))

@@ -79,7 +79,6 @@ type conn struct {
 	row    *row // shared by all connections to such a model
 	info   transport.Info
 	manual bool
-	secret string
 
 	closed atomic.Bool // set by Close
 	away   atomic.Bool // a goAway was received
@@ -123,19 +122,18 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	r := t.opts.row(model)
 	first, err := t.setupFrame(model, r, setup)
 	if err != nil {
-		return nil, t.fail("", "setup", transport.KindInvalid, "", err)
+		return nil, t.fail("setup", transport.KindInvalid, "", err)
 	}
 	history, err := historyFrame(r, setup)
 	if err != nil {
-		return nil, t.fail("", transport.OpHistory, transport.KindInvalid, "", err)
+		return nil, t.fail(transport.OpHistory, transport.KindInvalid, "", err)
 	}
-	key := t.opts.APIKey
-	socket, resp, err := ws.Dial(ctx, t.url, &websocket.DialOptions{HTTPClient: t.client, HTTPHeader: t.opts.header(key)},
+	socket, resp, err := ws.Dial(ctx, t.url, &websocket.DialOptions{HTTPClient: t.client, HTTPHeader: t.opts.header()},
 		ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}})
 	if err != nil {
-		return nil, t.dialError(ctx, key, resp, err)
+		return nil, t.dialError(ctx, resp, err)
 	}
-	c := t.newConn(socket, r, key, model, setup)
+	c := t.newConn(socket, r, model, setup)
 	c.info.LocalAddr = socket.LocalAddr()
 	if err := c.open(ctx, first); err != nil {
 		_ = c.Close()
@@ -148,9 +146,9 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	return c, nil
 }
 
-func (t *Transport) newConn(socket *ws.Conn, r *row, key, model string, setup transport.Setup) *conn {
+func (t *Transport) newConn(socket *ws.Conn, r *row, model string, setup transport.Setup) *conn {
 	c := &conn{
-		t: t, ws: socket, row: r, manual: setup.ManualActivity && !r.translates, secret: key,
+		t: t, ws: socket, row: r, manual: setup.ManualActivity && !r.translates,
 		info: transport.Info{
 			Provider: t.opts.Name, Model: model,
 			InputRate: inputRate, OutputRate: outputRate, Capabilities: r.caps,
@@ -186,7 +184,7 @@ func (c *conn) open(ctx context.Context, first []byte) error {
 			return nil
 		}
 	}
-	return c.fail("setup", transport.KindTimeout, "no_setup_complete", errSetupLate)
+	return c.t.fail("setup", transport.KindTimeout, "no_setup_complete", errSetupLate)
 }
 
 func (c *conn) Info() transport.Info { return c.info }
@@ -201,7 +199,7 @@ func (c *conn) Stats() transport.Stats {
 func (c *conn) pending() (transport.Event, error) {
 	if c.closed.Load() {
 		c.stopWatching()
-		return nil, c.fail("recv", transport.KindClosed, "", net.ErrClosed)
+		return nil, c.t.fail("recv", transport.KindClosed, "", net.ErrClosed)
 	}
 	if ev := c.dialog.Next(); ev != nil {
 		return ev, nil
@@ -225,7 +223,7 @@ func (c *conn) take(f *frame, err error) {
 		c.held = f
 		c.err = c.decode(f)
 		if c.err == nil && !c.dialog.Keep(maxEvents) {
-			c.err = c.fail("recv", transport.KindRetry, "too_many_events", errTooMany)
+			c.err = c.t.fail("recv", transport.KindRetry, "too_many_events", errTooMany)
 		}
 	}
 	if c.err != nil {
@@ -332,26 +330,22 @@ func (c *conn) readError(ctx context.Context, op string, err error) *transport.E
 	var closed websocket.CloseError
 	switch {
 	case c.closed.Load():
-		return c.fail(op, transport.KindClosed, "", net.ErrClosed)
+		return c.t.fail(op, transport.KindClosed, "", net.ErrClosed)
 	case ctx.Err() != nil && !c.ready.Load():
-		return c.fail(op, transport.KindOfContext(ctx.Err()),
+		return c.t.fail(op, transport.KindOfContext(ctx.Err()),
 			"no_setup_complete", fmt.Errorf("the provider did not send setupComplete in time: %w: %w", context.Cause(ctx), err))
 	case ctx.Err() != nil:
-		return c.fail(op, transport.KindOfContext(ctx.Err()), "", fmt.Errorf("%w: %w", context.Cause(ctx), err))
+		return c.t.fail(op, transport.KindOfContext(ctx.Err()), "", fmt.Errorf("%w: %w", context.Cause(ctx), err))
 	case errors.As(err, &closed):
-		return c.fail(op, closeKind(closed.Code, closed.Reason, c.ready.Load(), c.away.Load()), strconv.Itoa(int(closed.Code)), err)
+		return c.t.fail(op, closeKind(closed.Code, closed.Reason, c.ready.Load(), c.away.Load()), strconv.Itoa(int(closed.Code)), err)
 	case errors.Is(err, websocket.ErrMessageTooBig):
-		return c.fail(op, transport.KindRetry, "message_too_big", err)
+		return c.t.fail(op, transport.KindRetry, "message_too_big", err)
 	case errors.Is(err, ws.ErrFlood):
-		return c.fail(op, transport.KindRetry, "flood", err)
+		return c.t.fail(op, transport.KindRetry, "flood", err)
 	default:
 		code := websocket.StatusAbnormalClosure
-		return c.fail(op, closeKind(code, "", c.ready.Load(), c.away.Load()), strconv.Itoa(int(code)), err)
+		return c.t.fail(op, closeKind(code, "", c.ready.Load(), c.away.Load()), strconv.Itoa(int(code)), err)
 	}
-}
-
-func (c *conn) fail(op string, kind transport.Kind, code string, cause error) *transport.Error {
-	return c.t.fail(c.secret, op, kind, code, cause)
 }
 
 func (c *conn) Close() error {
@@ -363,7 +357,7 @@ func (c *conn) Close() error {
 func (c *conn) malformedMessage(err error) {
 	if c.malformed.Add(1) == 1 {
 		c.t.log.Warn("the provider sent an unreadable message; it and later ones are skipped and counted",
-			"error", scrub(c.secret, err.Error()))
+			"error", c.t.scrub(err.Error()))
 	}
 }
 
@@ -375,7 +369,7 @@ const (
 
 func (c *conn) unknownKey(key string) {
 	c.unknown.Add(1)
-	key = scrub(c.secret, key)
+	key = c.t.scrub(key)
 	key = key[:min(len(key), maxKey)]
 	if len(c.told) < maxTold && !c.told[key] {
 		if c.told == nil {

@@ -90,7 +90,7 @@ func TestEndpoints(t *testing.T) {
 			if tr.url != test.url {
 				t.Errorf("URL %s\nwant %s", tr.url, test.url)
 			}
-			if diff := cmp.Diff(test.header, tr.opts.header(tr.opts.APIKey)); diff != "" {
+			if diff := cmp.Diff(test.header, tr.opts.header()); diff != "" {
 				t.Errorf("header differs (-want +got):\n%s", diff)
 			}
 		})

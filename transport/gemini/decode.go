@@ -225,7 +225,7 @@ func (c *conn) decodeTyped(msg []byte) *transport.Error {
 		if c.parse(raw, &m) {
 			c.dialog.cancelCalls(m.IDs)
 			if err := c.sendTyped(); err != nil {
-				return c.fail("send", transport.KindRetry, "", err)
+				return c.t.fail("send", transport.KindRetry, "", err)
 			}
 		}
 	}
@@ -278,7 +278,7 @@ func (c *conn) serverError(raw json.RawMessage) *transport.Error {
 	if kind == 0 {
 		kind = transport.KindOfStatus(e.Code)
 	}
-	err := c.fail("recv", kind, statusCode(e.Status, e.Code), errorText(e.Message))
+	err := c.t.fail("recv", kind, statusCode(e.Status, e.Code), errorText(e.Message))
 	err.RetryAfter = transport.WaitIn(e.Message)
 	return err
 }
@@ -366,7 +366,7 @@ func (c *conn) decodeBlob(mimeType, data string) {
 		c.unknown.Add(1)
 		if !c.oddFormat {
 			c.oddFormat = true
-			c.dialog.Add(transport.Problem{Err: c.fail("recv", transport.KindRefused, "audio_format",
+			c.dialog.Add(transport.Problem{Err: c.t.fail("recv", transport.KindRefused, "audio_format",
 				fmt.Errorf("the model sent audio as %q: only mono audio/pcm at %d to %d Hz can be played; it is left out",
 					mimeType, audio.MinRate, audio.MaxRate))})
 		}

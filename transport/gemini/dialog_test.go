@@ -24,7 +24,7 @@ func offline(t testing.TB, model string, tools ...transport.Tool) *conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tr.newConn(nil, rowFor(model, false), secret, model, transport.Setup{Tools: tools})
+	return tr.newConn(nil, rowFor(model, false), model, transport.Setup{Tools: tools})
 }
 
 // feed decodes messages and returns the events as lines. It reads the audio of each before the next message, like Recv.

@@ -192,15 +192,15 @@ func (o *Options) resource(model string) string {
 }
 
 // header returns the header with the credential. The key is never part of a URL, because URLs end up in logs.
-func (o *Options) header(key string) http.Header {
+func (o *Options) header() http.Header {
 	h := http.Header{}
 	switch {
 	case o.vertex:
-		h.Set("Authorization", "Bearer "+key)
-	case strings.HasPrefix(key, tokenPrefix):
-		h.Set("Authorization", "Token "+key)
+		h.Set("Authorization", "Bearer "+o.APIKey)
+	case strings.HasPrefix(o.APIKey, tokenPrefix):
+		h.Set("Authorization", "Token "+o.APIKey)
 	default:
-		h.Set("X-Goog-Api-Key", key)
+		h.Set("X-Goog-Api-Key", o.APIKey)
 	}
 	return h
 }
@@ -295,17 +295,18 @@ func closeKind(code websocket.StatusCode, reason string, ready, away bool) trans
 	return transport.KindOfClose(int(code), ready)
 }
 
-func scrub(secret, text string) string {
-	if secret == "" {
+// scrub removes the credential.
+func (t *Transport) scrub(text string) string {
+	if t.opts.APIKey == "" {
 		return text
 	}
-	return strings.ReplaceAll(text, secret, "[key]")
+	return strings.ReplaceAll(text, t.opts.APIKey, "[key]")
 }
 
 // fail makes the package's error. It removes the credential from the cause, wherever it came from.
-func (t *Transport) fail(secret, op string, kind transport.Kind, code string, cause error) *transport.Error {
+func (t *Transport) fail(op string, kind transport.Kind, code string, cause error) *transport.Error {
 	if cause != nil {
-		if text := scrub(secret, cause.Error()); text != cause.Error() {
+		if text := t.scrub(cause.Error()); text != cause.Error() {
 			cause = errors.New(text)
 		}
 	}
@@ -322,16 +323,16 @@ func statusCode(status string, number int) string {
 }
 
 // dialError classifies a failed handshake. resp is nil if there was no answer.
-func (t *Transport) dialError(ctx context.Context, secret string, resp *http.Response, err error) *transport.Error {
+func (t *Transport) dialError(ctx context.Context, resp *http.Response, err error) *transport.Error {
 	switch {
 	case ctx.Err() != nil:
-		return t.fail(secret, "dial", transport.KindOfContext(ctx.Err()),
+		return t.fail("dial", transport.KindOfContext(ctx.Err()),
 			"no_handshake", fmt.Errorf("the provider did not answer the handshake in time: %w: %w", context.Cause(ctx), err))
 	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
-		out := t.fail(secret, "dial", transport.KindOfStatus(resp.StatusCode), strconv.Itoa(resp.StatusCode), err)
+		out := t.fail("dial", transport.KindOfStatus(resp.StatusCode), strconv.Itoa(resp.StatusCode), err)
 		out.RetryAfter = bounded.RetryAfter(resp.Header, time.Now())
 		return out
 	default:
-		return t.fail(secret, "dial", transport.KindRetry, "", err)
+		return t.fail("dial", transport.KindRetry, "", err)
 	}
 }

@@ -32,10 +32,10 @@ const (
 
 func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	if c.closed.Load() {
-		return c.fail("send", transport.KindClosed, "", net.ErrClosed)
+		return c.t.fail("send", transport.KindClosed, "", net.ErrClosed)
 	}
 	if final := c.final.Load(); final != nil {
-		return c.fail("send", final.Kind, final.Code, final.Err)
+		return c.t.fail("send", final.Kind, final.Code, final.Err)
 	}
 	m := ws.NewMessage()
 	if in, ok := cmd.(*transport.AudioIn); ok {
@@ -44,7 +44,7 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	} else {
 		var err error
 		if m.B, err = c.encode(m.B, cmd); err != nil {
-			return c.fail("send", transport.KindInvalid, "", err)
+			return c.t.fail("send", transport.KindInvalid, "", err)
 		}
 	}
 	if len(m.Payload()) == 0 {
@@ -84,7 +84,7 @@ func appendImage(dst []byte, image transport.Image) []byte {
 // sendError classifies a failed write. Recv may have learnt the reason in the meantime.
 func (c *conn) sendError(ctx context.Context, err error) *transport.Error {
 	if final := c.final.Load(); final != nil && !c.closed.Load() && ctx.Err() == nil {
-		return c.fail("send", final.Kind, final.Code, err)
+		return c.t.fail("send", final.Kind, final.Code, err)
 	}
 	return c.readError(ctx, "send", err)
 }
@@ -251,7 +251,7 @@ func (c *conn) sendTyped() error {
 	m := ws.NewMessage()
 	var err error
 	if m.B, err = appendJSON(m.B, "clientContent", clientContent{Turns: c.typed.turns, TurnComplete: c.typed.asks}); err != nil {
-		return c.fail("send", transport.KindInvalid, "", err)
+		return c.t.fail("send", transport.KindInvalid, "", err)
 	}
 	c.typed.turns, c.typed.bytes, c.typed.asks = nil, 0, false
 	return c.ws.Send(websocket.MessageText, m)

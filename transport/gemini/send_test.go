@@ -70,7 +70,7 @@ func TestNoInterrupt(t *testing.T) {
 			if got := tr.Capabilities(model).Cancel; got == off {
 				t.Errorf("%s with NoInterrupt %v: Cancel is %v", model, off, got)
 			}
-			c := tr.newConn(nil, tr.opts.row(model), secret, model, transport.Setup{})
+			c := tr.newConn(nil, tr.opts.row(model), model, transport.Setup{})
 			if got := sentBy(t, c, transport.Interrupt{}); (got[0] == "") != off {
 				t.Errorf("%s with NoInterrupt %v sends %q", model, off, got)
 			}

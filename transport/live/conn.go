@@ -113,7 +113,8 @@ func (c *conn) setUp(ctx context.Context, start []byte) *transport.Error {
 			c.unknowns.Add(1)
 		}
 	}
-	return c.t.Fault("setup", transport.KindTimeout, "no_session_started", errTooMany)
+	return c.t.Fault("setup", transport.KindTimeout, "no_session_started",
+		errors.New("the provider did not start the session within the first events"))
 }
 
 func (c *conn) adopt(s *livewire.Session) *transport.Error {
@@ -125,7 +126,8 @@ func (c *conn) adopt(s *livewire.Session) *transport.Error {
 		c.info.ExpiresAt = time.Unix(s.ExpiresAt, 0).UTC()
 	}
 	if f := s.Audio.Format; f.Type != "" && (f.Type != "audio/pcm" || f.Rate != sampleRate) {
-		return c.t.Fault("setup", transport.KindInvalid, "audio_format", errFormat)
+		return c.t.Fault("setup", transport.KindInvalid, "audio_format",
+			errors.New("the server announces audio other than the PCM16 of 24 kHz that was asked for"))
 	}
 	return nil
 }
@@ -141,7 +143,7 @@ func (c *conn) Ready() bool { return c.ws.Ready() }
 // Close implements transport.Conn. The provider is asked to end the session, so that no more seconds are charged; its
 // last messages are read later, by the socket's own events.
 func (c *conn) Close() error {
-	first := c.ends(c.t.Fault("close", transport.KindClosed, "", errClosed))
+	first := c.ends(c.t.Fault("close", transport.KindClosed, "", errors.New("closed by this side")))
 	c.feed.stop()
 	c.delegations.leave(c)
 	if !first || !c.ws.Ready() || !c.ask() {

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,7 +109,7 @@ func (f *feed) turn() {
 	}
 	now := time.Now()
 	if at := f.c.heard.Load(); at > 0 && now.Sub(time.Unix(0, at)) > silentTime {
-		f.c.end(f.c.t.Fault("recv", transport.KindRetry, "silent", errSilent))
+		f.c.end(f.c.t.Fault("recv", transport.KindRetry, "silent", errors.New("the provider has sent nothing for too long")))
 		return
 	}
 	patience := time.Duration(0)
@@ -178,7 +179,7 @@ func (c *conn) control(cmd transport.Command) error {
 	case transport.ActivityStart, transport.ActivityEnd, transport.Interrupt, transport.Truncate, transport.Reconfigure, transport.Image:
 		// The model decides alone when the user has finished, and takes nothing else.
 	default:
-		return c.t.Fault("send", transport.KindInvalid, "", errCommand)
+		return c.t.Fault("send", transport.KindInvalid, "", errors.New("not a command of package transport"))
 	}
 	return nil
 }

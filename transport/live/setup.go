@@ -31,7 +31,8 @@ func startFrame(setup transport.Setup) ([]byte, error) {
 	}
 	s.Instructions = strings.TrimSpace(strings.Join(words, "\n\n"))
 	if n := livewire.Tokens(s.Instructions); n > livewire.MaxInstructionTokens {
-		return nil, fmt.Errorf("%w: about %d tokens of %d", errLong, n, livewire.MaxInstructionTokens)
+		return nil, fmt.Errorf("the instructions are longer than the model allows: shorten the agent's: about %d tokens of %d",
+			n, livewire.MaxInstructionTokens)
 	}
 	session, err := json.Marshal(&s)
 	if err != nil {

@@ -120,16 +120,6 @@ func (t *Transport) Capabilities(string) transport.Capabilities {
 	}
 }
 
-var (
-	errNoText  = errors.New("no text model answers its delegations: set chat.base_url, or give an openai or gemini provider its api_key")
-	errClosed  = errors.New("closed by this side")
-	errCommand = errors.New("not a command of package transport")
-	errSilent  = errors.New("the provider has sent nothing for too long")
-	errFormat  = errors.New("the server announces audio other than the PCM16 of 24 kHz that was asked for")
-	errTooMany = errors.New("the provider did not start the session within the first events")
-	errLong    = errors.New("the instructions are longer than the model allows: shorten the agent's")
-)
-
 func (t *Transport) reported(op string, kind transport.Kind, e *livewire.Failure) *transport.Error {
 	return t.Reported(op, kind, e.Type, e.Code, e.Message, e.Param)
 }
@@ -139,7 +129,8 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	setup.Model, setup.Voice = cmp.Or(setup.Model, t.opts.Model), cmp.Or(setup.Voice, t.opts.Voice)
 	text := t.text.Load()
 	if text == nil {
-		return nil, t.Fault("setup", transport.KindInvalid, "", errNoText)
+		return nil, t.Fault("setup", transport.KindInvalid, "", errors.New("no text model answers its delegations: set "+
+			"chat.base_url, or give an openai or gemini provider its api_key"))
 	}
 	start, err := startFrame(setup)
 	if err != nil {
