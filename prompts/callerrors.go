@@ -12,10 +12,6 @@ type Words struct {
 	Suggestion string // the model's next step; may be empty
 }
 
-func words(suggestion, format string, args ...any) Words {
-	return Words{fmt.Sprintf(format, args...), suggestion}
-}
-
 // DoesNotWork is the suggestion for errors that the call did not cause.
 const DoesNotWork = "Tell the user that it does not work at the moment."
 
@@ -23,6 +19,7 @@ const DoesNotWork = "Tell the user that it does not work at the moment."
 const (
 	takesTooLong  = "Tell the user that it takes too long at the moment."
 	answerWithout = "Answer the user without it."
+	goOnYourself  = "Go on with the user yourself, and say what you cannot do."
 )
 
 // Errors whose words need no details. Do not change them.
@@ -62,8 +59,78 @@ var (
 	JobUnread     = Words{"This was requested before. Its progress is not available now.", "Tell the user to ask again in a moment."}
 )
 
-// NoSuchTool answers a call of an unknown tool.
-func NoSuchTool(tool string) Words { return words(answerWithout, "There is no tool named %q.", tool) }
+// of returns the words of an error about a tool, an agent or a job, whose name stands in the message.
+func of(message, suggestion string) func(name string) Words {
+	return func(name string) Words { return Words{fmt.Sprintf(message, name), suggestion} }
+}
+
+// sentence is of for a message alone.
+func sentence(message string) func(name string) string {
+	return func(name string) string { return fmt.Sprintf(message, name) }
+}
+
+// Errors whose words need only the name of the tool or, where they say so, of an agent or a job. Do not change them.
+var (
+	NoSuchTool = of("There is no tool named %q.", answerWithout)
+	// NotAnObject is about the arguments of a client's tool.
+	NotAnObject = of("The arguments of %s are not a JSON object.", "Call it again with a JSON object.")
+	// AskedTooLong is about a timeout of a service that the tool depends on.
+	AskedTooLong       = of("A service that the tool %s needs did not answer in time.", takesTooLong)
+	NoTimeLeft         = of("There was no time left to start the tool %s.", takesTooLong)
+	BrokenOutput       = of("The tool %s has finished, but its answer has the wrong form and cannot be used.", DoesNotWork)
+	FailedUnexpectedly = of("The tool %s failed unexpectedly.", DoesNotWork)
+	// Failed replaces the missing message of a tool's error.
+	Failed = sentence("The tool %s failed.")
+	// NoNestedCalls: the call is outside a conversation, or after the caller's end.
+	NoNestedCalls = of("%s was not run: there is no running call in a conversation that could call it.", "")
+	CallsItself   = of("%s was not run: it would call itself.", "")
+	NotByTools    = of("%s was not run: tools cannot call it.", "") // it is only for models
+	// SwitchBack refuses a switch back to an agent before the user has spoken.
+	SwitchBack = of("The agent %s has just handed the user over, and the user has said nothing since.", goOnYourself)
+	// LostWrite answers a call with side effects that was running when its process died, LostRead one without.
+	LostWrite = of("The connection to %s was lost while it was at work. It is not known whether it was done.",
+		"Tell the user that it may have been done already. Call it again only if the user wants that: if it was done, its "+
+			"result comes back and nothing is done twice.")
+	LostRead = of("The connection to %s was lost before it had answered.", "Call it again if its answer is still needed.")
+	// ApprovalNeeded says that the user is asked on the screen.
+	ApprovalNeeded = of("%s needs the user's approval. Nothing has been done yet; the user is being asked on the screen.",
+		"Say in a sentence what is to be approved and ask the user to press the button. Do not call it again: the "+
+			"outcome comes by itself.")
+	// ApprovalNeededByKey says that the user answers with the keys of a phone, after the model has asked.
+	ApprovalNeededByKey = of("%s needs the user's approval. Nothing has been done yet.",
+		"The user is on the phone. Say in a sentence what is to be approved, then ask the user to press 1 to approve it or 2 to "+
+			"decline. Only the key counts, not what the user says. Do not call it again: the outcome comes by itself.")
+	// ApprovalNeededElsewhere says that a person is asked by another program, whose model does not learn the outcome from here.
+	ApprovalNeededElsewhere = of("%s needs a person's approval. Nothing has been done yet. It runs once, as soon as it is approved.",
+		"Say in a sentence what is to be approved. Do not call it again unless you are told that it was declined.")
+	// Overtaken answers a call that still runs at the user's next turn, OvertakenQuestion one whose question waits.
+	Overtaken = of("The user went on before %s had finished. It is still running, and its result will not be sent.",
+		"Answer what the user says now. Call it again only if the user still wants it.")
+	OvertakenQuestion = of("The user went on before they could be asked to approve %s. Nothing has been done yet.",
+		"Answer what the user says now. Do not call it again: the user is being asked, and the outcome comes by itself.")
+	// NotAvailable refuses a call of a tool that the conversation has lost.
+	NotAvailable = of("%s is not available in this conversation any more, and it was not run.",
+		"Do not call it again. Tell the user that it cannot be done here now.")
+	// TooManyJobs refuses a job, by its name, while the user has the maximum number of them.
+	TooManyJobs = of("%q was not started: this user has the maximum number of these jobs.",
+		"Tell the user that it can be started when one of those has ended.")
+	// NoJobs refuses a job, by its name, whose end could not be reported.
+	NoJobs = of("%q was not started: it takes long, and its result could not be reported, because the gateway does not keep "+
+		"this conversation.", "Tell the user that it cannot be done in this conversation.")
+	// JobOfAnotherVersion ends a job whose tool has changed since its start.
+	JobOfAnotherVersion = of("The work of %s was started by another version of the tool, and this one cannot continue it.",
+		"Tell the user that it has failed and must be started again.")
+
+	ServiceUnreachable = sentence("The service of %s cannot be reached.")
+	ServiceForbidden   = sentence("The service of %s cannot be reached: its address is not allowed.")
+	// ToolHostRestarted: the process that ran the call was ended for another reason.
+	ToolHostRestarted   = sentence("%s was stopped because of a fault in another tool.")
+	ToolHostUnavailable = sentence("%s cannot run at the moment; nothing happened.") // the call did not begin
+	// ChangedByServer: the tool's MCP server has changed or removed it since it was approved.
+	ChangedByServer = sentence("%s cannot be used: its server has changed it, and the change was not approved yet.")
+	// InputNeeded: the tool's MCP server asks for input in the middle of a call.
+	InputNeeded = sentence("The server of %s needs an answer that cannot be given here.")
+)
 
 // UseAnotherTool is the suggestion of NoSuchTool. hint is empty or "; did you mean …?", names lists the tools.
 func UseAnotherTool(hint, names string) string {
@@ -87,21 +154,6 @@ func InvalidArguments(tool, problems string) Words {
 		fmt.Sprintf("Correct what details.errors names and call %s again.", tool)}
 }
 
-// NotAnObject reports that the arguments of a client's tool are not a JSON object.
-func NotAnObject(tool string) Words {
-	return Words{"The arguments of " + tool + " are not a JSON object.", "Call it again with a JSON object."}
-}
-
-// AskedTooLong reports a timeout of a service that the tool depends on.
-func AskedTooLong(tool string) Words {
-	return Words{fmt.Sprintf("A service that the tool %s needs did not answer in time.", tool), takesTooLong}
-}
-
-// NoTimeLeft reports that the turn's time was over before the tool began.
-func NoTimeLeft(tool string) Words {
-	return words(takesTooLong, "There was no time left to start the tool %s.", tool)
-}
-
 // OutOfTime reports a timeout of the tool: limitMS milliseconds of its own, or the rest of the turn if limitMS is 0.
 func OutOfTime(tool string, limitMS int) Words {
 	within := "in the time that was left"
@@ -111,26 +163,8 @@ func OutOfTime(tool string, limitMS int) Words {
 	return Words{fmt.Sprintf("The tool %s did not finish %s and was stopped.", tool, within), takesTooLong}
 }
 
-// BrokenOutput reports an answer with the wrong form.
-func BrokenOutput(tool string) Words {
-	return Words{fmt.Sprintf("The tool %s has finished, but its answer has the wrong form and cannot be used.", tool), DoesNotWork}
-}
-
-// FailedUnexpectedly reports a failure without a message for the model.
-func FailedUnexpectedly(tool string) Words {
-	return words(DoesNotWork, "The tool %s failed unexpectedly.", tool)
-}
-
-// Failed replaces the missing message of a tool's error.
-func Failed(tool string) string { return fmt.Sprintf("The tool %s failed.", tool) }
-
 // NotWrittenAtAll goes into JSON if even NotWritten could not be encoded. It contains no quotation marks.
 const NotWrittenAtAll = "The answer could not be written."
-
-// NoNestedCalls refuses a nested call outside a conversation or after the caller's end.
-func NoNestedCalls(tool string) Words {
-	return Words{fmt.Sprintf("%s was not run: there is no running call in a conversation that could call it.", tool), ""}
-}
 
 // TooManyNested refuses a nested call beyond the limit for one call of the model.
 func TooManyNested(tool string, most int) Words {
@@ -142,22 +176,9 @@ func TooDeep(tool string, most int) Words {
 	return Words{fmt.Sprintf("%s was not run: nested calls may be %d deep.", tool, most), ""}
 }
 
-// CallsItself refuses a recursive call.
-func CallsItself(tool string) Words { return words("", "%s was not run: it would call itself.", tool) }
-
 // CallerDoesNotWrite refuses a writing call by a tool that declares no side effects.
 func CallerDoesNotWrite(tool, caller string) Words {
 	return Words{fmt.Sprintf("%s was not run: it writes, and %s, which calls it, says that it does not.", tool, caller), ""}
-}
-
-// NotByTools refuses a nested call of a tool for models only.
-func NotByTools(tool string) Words { return words("", "%s was not run: tools cannot call it.", tool) }
-
-const goOnYourself = "Go on with the user yourself, and say what you cannot do."
-
-// SwitchBack refuses a switch back before the user has spoken.
-func SwitchBack(agent string) Words {
-	return Words{fmt.Sprintf("The agent %s has just handed the user over, and the user has said nothing since.", agent), goOnYourself}
 }
 
 // SwitchedTooOften refuses another switch. within is "this turn" or "this conversation", most its limit.
@@ -176,39 +197,6 @@ func TransferNotPossible(to string, names []string) Words {
 		return Words{"The user cannot be transferred: this conversation is not a phone call that can be.", goOnYourself}
 	}
 	return Words{fmt.Sprintf("The call cannot be transferred to %q; it can be to %s.", to, strings.Join(names, ", ")), goOnYourself}
-}
-
-// LostWrite answers a call with side effects that was running when its process died.
-func LostWrite(tool string) Words {
-	return Words{"The connection to " + tool + " was lost while it was at work. It is not known whether it was done.",
-		"Tell the user that it may have been done already. Call it again only if the user wants that: if it was done, its " +
-			"result comes back and nothing is done twice."}
-}
-
-// LostRead answers a call without side effects that was running when its process died.
-func LostRead(tool string) Words {
-	return Words{"The connection to " + tool + " was lost before it had answered.",
-		"Call it again if its answer is still needed."}
-}
-
-// ApprovalNeeded says that the user is asked on the screen.
-func ApprovalNeeded(tool string) Words {
-	return Words{tool + " needs the user's approval. Nothing has been done yet; the user is being asked on the screen.",
-		"Say in a sentence what is to be approved and ask the user to press the button. Do not call it again: the " +
-			"outcome comes by itself."}
-}
-
-// ApprovalNeededByKey says that the user answers with the keys of a phone, after the model has asked.
-func ApprovalNeededByKey(tool string) Words {
-	return Words{tool + " needs the user's approval. Nothing has been done yet.",
-		"The user is on the phone. Say in a sentence what is to be approved, then ask the user to press 1 to approve it or 2 to " +
-			"decline. Only the key counts, not what the user says. Do not call it again: the outcome comes by itself."}
-}
-
-// ApprovalNeededElsewhere says that a person is asked by another program, whose model does not learn the outcome from here.
-func ApprovalNeededElsewhere(tool string) Words {
-	return Words{tool + " needs a person's approval. Nothing has been done yet. It runs once, as soon as it is approved.",
-		"Say in a sentence what is to be approved. Do not call it again unless you are told that it was declined."}
 }
 
 // ApprovalNeededAloud says that the user may agree aloud. confirm is the tool that reports the answer.
@@ -260,18 +248,6 @@ func ToolChanged(tool, from, to string) Words {
 	}
 }
 
-// OvertakenQuestion is [Overtaken] for a call whose approval request is pending.
-func OvertakenQuestion(tool string) Words {
-	return Words{"The user went on before they could be asked to approve " + tool + ". Nothing has been done yet.",
-		"Answer what the user says now. Do not call it again: the user is being asked, and the outcome comes by itself."}
-}
-
-// Overtaken answers a call that still runs at the user's next turn.
-func Overtaken(tool string) Words {
-	return Words{"The user went on before " + tool + " had finished. It is still running, and its result will not be sent.",
-		"Answer what the user says now. Call it again only if the user still wants it."}
-}
-
 // CalledTooOften refuses a call above the tool's limit per user within window, such as "1h". wait is until the next
 // one.
 func CalledTooOften(tool string, calls int, window string, wait time.Duration) Words {
@@ -292,33 +268,6 @@ func CallsTooOften(calls int, wait time.Duration) Words {
 func NotAvailableNow(tool, when string) Words {
 	return Words{fmt.Sprintf("%s is not available at this time, and it was not run. It is available again from %s.", tool, when),
 		"Do not call it before then. Tell the user that it cannot be done now, and when it can."}
-}
-
-// NotAvailable refuses a call of a tool that the conversation has lost.
-func NotAvailable(tool string) Words {
-	return Words{fmt.Sprintf("%s is not available in this conversation any more, and it was not run.", tool),
-		"Do not call it again. Tell the user that it cannot be done here now."}
-}
-
-// TooManyJobs refuses a job while the user has the maximum number of them. name is the job's.
-func TooManyJobs(name string) Words {
-	return Words{fmt.Sprintf("%q was not started: this user has the maximum number of these jobs.", name),
-		"Tell the user that it can be started when one of those has ended."}
-}
-
-// NoJobs refuses a job whose end could not be reported.
-func NoJobs(name string) Words {
-	return Words{
-		fmt.Sprintf("%q was not started: it takes long, and its result could not be reported, because the gateway does not "+
-			"keep this conversation.", name),
-		"Tell the user that it cannot be done in this conversation.",
-	}
-}
-
-// JobOfAnotherVersion ends a job whose tool has changed since its start.
-func JobOfAnotherVersion(tool string) Words {
-	return Words{fmt.Sprintf("The work of %s was started by another version of the tool, and this one cannot continue it.",
-		tool), "Tell the user that it has failed and must be started again."}
 }
 
 // JobOutOfTime ends a job that exceeds its tool's limit, such as "30m".
@@ -363,40 +312,12 @@ func ServiceStatus(tool string, status int, said string) string {
 	return strings.TrimSuffix(fmt.Sprintf("The service of %s answered with status %d: %s", tool, status, said), ".") + "."
 }
 
-// ServiceForbidden reports a service at an address that is not allowed.
-func ServiceForbidden(tool string) string {
-	return "The service of " + tool + " cannot be reached: its address is not allowed."
-}
-
-// ToolHostRestarted reports a call that ended because the process that ran it was ended for another reason.
-func ToolHostRestarted(tool string) string {
-	return tool + " was stopped because of a fault in another tool."
-}
-
-// ToolHostUnavailable reports a call that did not begin.
-func ToolHostUnavailable(tool string) string {
-	return tool + " cannot run at the moment; nothing happened."
-}
-
-// ServiceUnreachable reports a service without a connection.
-func ServiceUnreachable(tool string) string { return "The service of " + tool + " cannot be reached." }
-
 // ServerSays reports an MCP server's error; said, its own words, may be empty.
 func ServerSays(tool, said string) string {
 	if said == "" {
 		return "The server of " + tool + " answered with an error."
 	}
 	return strings.TrimSuffix("The server of "+tool+" answered with an error: "+said, ".") + "."
-}
-
-// ChangedByServer refuses a tool that its MCP server has changed or removed since it was approved.
-func ChangedByServer(tool string) string {
-	return tool + " cannot be used: its server has changed it, and the change was not approved yet."
-}
-
-// InputNeeded reports an MCP server that asks for input in the middle of a call.
-func InputNeeded(tool string) string {
-	return "The server of " + tool + " needs an answer that cannot be given here."
 }
 
 // CutResult says that a result is longer than a model gets.
