@@ -67,9 +67,9 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 	}
 }
 
-func (t *turn) callName(n int) string { return t.callPrefix() + strconv.Itoa(n) }
+func (t *turn) callName(n int) string { return callPrefix(t.number) + strconv.Itoa(n) }
 
-func (t *turn) callPrefix() string { return "call_" + strconv.Itoa(t.number) + "_" }
+func callPrefix(turn int) string { return "call_" + strconv.Itoa(turn) + "_" }
 
 // noteAnswers records the final answers of a round. Calls aborted because the client left are made again.
 func (t *turn) noteAnswers(ctx context.Context, r *round, first int) {
@@ -200,7 +200,7 @@ func (t *turn) apply(intents []registry.Intent) (e calls.Effect) {
 			continue
 		}
 		e.Applied = append(e.Applied, i)
-		t.add(time.Now(), conversation.RoleNotice, i.Message)
+		t.addEntry(time.Now(), conversation.RoleNotice, i.Message)
 	}
 	return e
 }
@@ -245,7 +245,7 @@ func objectOr(args json.RawMessage) json.RawMessage {
 func (t *turn) noteCalls(at time.Time, reply textmodel.Reply) {
 	t.messages = append(t.messages, textmodel.Message{
 		Role: textmodel.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra})
-	entry := t.add(at, conversation.RoleAssistant, reply.Text)
+	entry := t.addEntry(at, conversation.RoleAssistant, reply.Text)
 	entry.Extra = keptExtra(reply)
 	whole := keptWhole(reply)
 	first := t.calls.Count() - len(reply.Calls)

@@ -55,7 +55,7 @@ func (a *Agent) persona(asked, has string) *Persona {
 }
 
 // toolsOf returns the persona's tools, including the one that switches agents, or nil. versions fixes versions by tool
-// id, instead of the user's drawn ones.
+// id, instead of those drawn for the user or, if anonymous, for the conversation.
 func (t *turn) toolsOf(p *Persona, versions map[string]string) *registry.Snapshot {
 	a := t.a
 	if a.opts.Tools == nil {
@@ -66,16 +66,12 @@ func (t *turn) toolsOf(p *Persona, versions map[string]string) *registry.Snapsho
 	there := slices.DeleteFunc(slices.Clone(p.SwitchTo), func(t registry.SwitchTarget) bool {
 		return t.ID == p.Name || a.named(t.ID) == nil
 	})
-	return a.opts.Tools().Draw(t.drawsBy(), versions).For(registry.Selection{Session: as, Only: p.Tools, Live: a.opts.Live,
-		SwitchTo: there})
-}
-
-// drawsBy is the key for drawing tool versions: the user, or the conversation of an anonymous user.
-func (t *turn) drawsBy() string {
+	by := t.req.User.String()
 	if t.req.User.Anonymous() {
-		return t.conv.ID
+		by = t.conv.ID
 	}
-	return t.req.User.String()
+	return a.opts.Tools().Draw(by, versions).For(registry.Selection{Session: as, Only: p.Tools, Live: a.opts.Live,
+		SwitchTo: there})
 }
 
 func (p *Persona) rules(r calls.Policy) calls.Policy {
@@ -127,7 +123,7 @@ func (t *turn) switchPersona() {
 	t.next, t.persona, t.tools = nil, next.persona, t.toolsOf(next.persona, nil)
 	t.calls.Book().Switch(from, t.persona.named(), t.tools, next.persona.rules(t.a.opts.Rules).Budget)
 	t.runs.SetAgent(t.persona.Name)
-	t.add(time.Now(), conversation.RoleNotice, prompts.AgentWentOn(from, t.persona.Name)).System = true
+	t.addEntry(time.Now(), conversation.RoleNotice, prompts.AgentWentOn(from, t.persona.Name)).System = true
 	if next.reported {
 		return
 	}

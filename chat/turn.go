@@ -99,7 +99,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	t.emit = safeEmit(m.add, t.number)
 	t.persona = a.persona(req.Agent, c.Agent)
 	t.tools = t.toolsOf(t.persona, nil)
-	t.calls = calls.New(t.tools, &calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: t.callPrefix(), Claims: a.opts.Claims})
+	t.calls = calls.New(t.tools, &calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: callPrefix(t.number), Claims: a.opts.Claims})
 	t.calls.Book().SetAgent(t.persona.named())
 	t.calls.Book().SetZone(user.ZoneOr(t.req.TimeZone, nil))
 	t.resume()
@@ -235,12 +235,12 @@ func (t *turn) started() { t.emit(&protocol.TurnStarted{ConversationID: t.conv.I
 // said adds the user's message of this turn. The conversation stores a word instead of an image.
 func (t *turn) said(text string, parts []textmodel.Part) {
 	t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleUser, Text: text, Parts: parts})
-	t.add(time.Now(), conversation.RoleUser, textmodel.InWords(text, parts))
+	t.addEntry(time.Now(), conversation.RoleUser, textmodel.InWords(text, parts))
 }
 
 func (t *turn) noted(text string) {
 	t.tell(text)
-	t.add(time.Now(), conversation.RoleNotice, text).System = true
+	t.addEntry(time.Now(), conversation.RoleNotice, text).System = true
 }
 
 // tell adds the gateway's own words to this turn's messages for the model.
@@ -248,8 +248,8 @@ func (t *turn) tell(text string) {
 	t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleUser, Text: text, Notice: true})
 }
 
-// add adds an entry for the conversation; the result is valid until the next one.
-func (t *turn) add(at time.Time, role conversation.Role, text string) *conversation.Entry {
+// addEntry adds an entry for the conversation; the result is valid until the next one.
+func (t *turn) addEntry(at time.Time, role conversation.Role, text string) *conversation.Entry {
 	t.entries = append(t.entries, conversation.Entry{At: at, Side: conversation.SideText, Role: role, Text: text, Turn: t.number})
 	return &t.entries[len(t.entries)-1]
 }
@@ -338,7 +338,7 @@ func (t checkedTurn) brokenOff(ctx context.Context, began time.Time, shown strin
 	if strings.TrimSpace(shown) == "" {
 		return
 	}
-	e := t.add(began, conversation.RoleAssistant, shown)
+	e := t.addEntry(began, conversation.RoleAssistant, shown)
 	e.Interrupted = errors.Is(context.Cause(ctx), errLeft)
 	e.Broken = !e.Interrupted
 }
@@ -393,7 +393,7 @@ func (t *turn) answered(at time.Time, reply textmodel.Reply) (done bool, failure
 		if !t.replaying {
 			t.rec.add(at, reply)
 		}
-		t.add(at, conversation.RoleAssistant, reply.Text).Extra = keptExtra(reply)
+		t.addEntry(at, conversation.RoleAssistant, reply.Text).Extra = keptExtra(reply)
 		t.messages = append(t.messages, textmodel.Message{Role: textmodel.RoleAssistant, Text: reply.Text, Extra: reply.Extra})
 		return !t.corrects(reply.Text), nil
 	case reply.Refused:
