@@ -1,5 +1,7 @@
 package imagedraftprompt
 
+import "slices"
+
 // style is a way of making an image.
 type style struct {
 	name ArgsStyle
@@ -37,13 +39,9 @@ var styles = []style{
 			"moonlight on water"}},
 }
 
+// styleOf returns a style of the schema, which allows no other name.
 func styleOf(name ArgsStyle) style {
-	for _, s := range styles {
-		if s.name == name {
-			return s
-		}
-	}
-	return styles[0] // cannot happen: the schema allows no other name
+	return styles[slices.IndexFunc(styles, func(s style) bool { return s.name == name })]
 }
 
 // composition is an arrangement and the size of image_generate that suits it.

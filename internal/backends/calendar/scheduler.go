@@ -171,7 +171,9 @@ func (d *Scheduler) Create(ctx context.Context, draft Draft) (Made, error) {
 	if draft.Meeting && draft.MeetingURL == "" {
 		draft.MeetingURL = strings.ReplaceAll(d.options.MeetingURL, "{id}", draft.Key)
 	}
-	e, created, err := d.tryCreate(ctx, draft)
+	creating, cancel := part(ctx, 3, 5) // leaves time for a look-up and for the tool's answer
+	defer cancel()
+	e, created, err := d.calendar.Create(creating, draft)
 	if err == nil {
 		e.Calendar = Primary
 		return Made{Event: e, Created: created}, nil
@@ -181,13 +183,6 @@ func (d *Scheduler) Create(ctx context.Context, draft Draft) (Made, error) {
 		return Made{}, inTime(err)
 	}
 	return d.lookUp(ctx, draft, failed)
-}
-
-// tryCreate leaves time for a look-up and for the tool's answer.
-func (d *Scheduler) tryCreate(ctx context.Context, draft Draft) (Event, bool, error) {
-	ctx, cancel := part(ctx, 3, 5)
-	defer cancel()
-	return d.calendar.Create(ctx, draft)
 }
 
 func (d *Scheduler) lookUp(ctx context.Context, draft Draft, failed *Error) (Made, error) {

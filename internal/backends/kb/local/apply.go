@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 
 	"voicegw/internal/backends/kb"
@@ -37,24 +36,18 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 	maps.Copy(next, fresh)
 	x.embed(ctx, fresh, b.WordsOnly, dimensions)
 
-	var put []*entry
-	gone := map[string]*entry{} // an id may be named twice
+	var put, gone []*entry
 	for id, e := range fresh {
-		old := held[id]
-		if old != nil && old.hash == e.hash {
-			continue
-		}
-		put = append(put, e)
-		if old != nil {
-			gone[id] = old
+		if old := held[id]; old == nil || old.hash != e.hash {
+			put = append(put, e)
 		}
 	}
-	for _, id := range b.Delete {
-		if held[id] != nil && next[id] == nil {
-			gone[id] = held[id]
+	for id, old := range held {
+		if e := next[id]; e == nil || e.hash != old.hash {
+			gone = append(gone, old)
 		}
 	}
-	if err := x.write(ctx, put, slices.Collect(maps.Values(gone))); err != nil {
+	if err := x.write(ctx, put, gone); err != nil {
 		return fmt.Errorf("kb/local: %w", err)
 	}
 	x.tidy(next)
