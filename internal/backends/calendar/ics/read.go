@@ -182,23 +182,16 @@ func text(c *ical.Component, name string, limit int) string {
 	return plain(unescape(value(c, name)), limit)
 }
 
+var escape = regexp.MustCompile(`(?s)\\.`)
+
 // unescape loses no text at a stray backslash or a bare comma, unlike the decoder's own function.
 func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
+	return escape.ReplaceAllStringFunc(s, func(pair string) string {
+		if escaped := pair[1:]; !strings.EqualFold(escaped, "n") {
+			return escaped
 		}
-		i++
-		switch s[i] {
-		case 'n', 'N':
-			b.WriteByte('\n')
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
+		return "\n"
+	})
 }
 
 func plain(s string, limit int) string {
