@@ -139,7 +139,7 @@ type content struct {
 				InlineData struct{ Data []byte }
 			}
 		}
-		FinishReason string
+		FinishReason, FinishMessage string
 	}
 }
 
@@ -169,7 +169,8 @@ func (g *Google) generate(ctx context.Context, r Request) (Generated, error) {
 		}
 	}
 	if len(answer.Candidates) > 0 && googleRefusals[answer.Candidates[0].FinishReason] {
-		return Generated{}, g.refused(cmp.Or(said, answer.Candidates[0].FinishReason))
+		c := answer.Candidates[0]
+		return Generated{}, g.refused(cmp.Or(c.FinishMessage, said, c.FinishReason))
 	}
 	if said != "" { // the model explains its refusal
 		return Generated{}, g.refused(said)

@@ -139,7 +139,7 @@ func TestGoogleFailures(t *testing.T) {
 			Error{Kind: KindRefused, Reason: "Not this."}},
 		"blocked without words": {"", 200, `{"promptFeedback":{"blockReason":"SAFETY"}}`, Error{Kind: KindRefused, Reason: "SAFETY"}},
 		"image refused": {"", 200, `{"candidates":[{"finishReason":"IMAGE_SAFETY","finishMessage":"Unable to show it."}]}`,
-			Error{Kind: KindRefused, Reason: "IMAGE_SAFETY"}}, // finishMessage is not read
+			Error{Kind: KindRefused, Reason: "Unable to show it."}},
 		"a refusal": {"", 200, `{"candidates":[{"content":{"parts":[{"text":"I cannot draw that."}]},"finishReason":"STOP"}]}`,
 			Error{Kind: KindRefused, Reason: "I cannot draw that."}},
 		"nothing":          {"", 200, `{"candidates":[{"finishReason":"STOP"}]}`, Error{Kind: KindAnswer}},
