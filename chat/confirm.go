@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"voicegw/internal/audit"
@@ -142,75 +143,32 @@ func (c client) Invite(offer registry.VoiceOffer) {
 	})
 }
 
-// Jobs reports finished background jobs; *jobs.Runner implements it.
-type Jobs interface {
-	// OwedTo returns the finished jobs that have not been reported to a conversation.
-	OwedTo(ctx context.Context, conversation string) ([]store.Job, error)
-	// Told marks a job as reported.
-	Told(ctx context.Context, id string) (first bool, err error)
-}
-
-// owed is a result of an earlier turn that the model has not got: of an approved action, for example after a crash, or
-// of a finished job.
-type owed struct {
-	reference, notice string
-	told              func(context.Context) error // marks it as reported
-}
-
 // owed returns the results to report in this turn. begin skips those in the conversation's notices.
-func (t *turn) owed(ctx context.Context) (all []owed) {
-	mine := func(user string) bool { return conversation.Owned(user, t.conv.ID, t.req.User) }
-	if from := t.a.opts.Approvals; from != nil {
-		approvals, err := from.OpenIn(ctx, t.conv.ID, time.Now())
-		if t.warn(err, "listing approved actions failed; the next turn tries again") {
-			approvals = nil
-		}
-		for _, a := range approvals {
-			if a.Told || !mine(a.User) || t.req.confirms(a.Question()) {
-				continue
-			}
-			notice := prompts.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
-			if a.Result != nil {
-				notice = prompts.ApprovedNotice(a.Tool, a.Reference, t.mark.JSON(a.Result))
-			}
-			all = append(all, owed{a.Reference, notice, func(ctx context.Context) error {
-				if err := from.Told(ctx, a); !errors.Is(err, store.ErrChanged) {
-					return err
-				}
-				return nil
-			}})
-		}
+func (t *turn) owed(ctx context.Context) []execute.Owed {
+	all, err := execute.OwedApprovals(ctx, t.a.opts.Approvals, t.conv.ID, t.req.User, t.mark)
+	t.warn(err, "listing approved actions failed; the next turn tries again")
+	all = slices.DeleteFunc(all, func(o execute.Owed) bool { return t.req.confirms(o.Question) })
+	if t.save == nil {
+		return all
 	}
-	if from := t.a.opts.Jobs; from != nil && t.save != nil {
-		jobs, err := from.OwedTo(ctx, t.conv.ID)
-		if t.warn(err, "listing finished jobs failed; the next turn tries again") {
-			jobs = nil
-		}
-		for _, j := range jobs {
-			if mine(j.User) {
-				all = append(all, owed{j.ID, prompts.JobNotice(j.Name, j.Tool, j.ID, t.mark.JSON(j.Result)),
-					func(ctx context.Context) error { _, err := from.Told(ctx, j.ID); return err }})
-			}
-		}
-	}
-	return all
+	jobs, err := execute.OwedJobs(ctx, t.a.opts.Jobs, t.conv.ID, t.req.User, t.mark)
+	t.warn(err, "listing finished jobs failed; the next turn tries again")
+	return append(all, jobs...)
 }
 
 // told marks results as reported, even if the client has left.
-func (t *turn) told(ctx context.Context, results []owed) {
+func (t *turn) told(ctx context.Context, results []execute.Owed) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
 	for _, o := range results {
-		t.warn(o.told(ctx), "marking a result as reported failed; the next turn reports it again", "reference", o.reference)
+		t.warn(o.Told(ctx), "marking a result as reported failed; the next turn reports it again", "reference", o.Reference)
 	}
 }
 
-// warn logs an error, and reports whether there is one.
-func (t *turn) warn(err error, message string, fields ...any) bool {
+func (t *turn) warn(err error, message string, fields ...any) {
 	if err != nil {
 		t.a.opts.Logger.Warn(message, append([]any{"conversation_id", t.conv.ID, "error", err}, fields...)...)
 	}
-	return err != nil
 }
 
 // recall adds the open approval requests of earlier turns to the book, so that repeating a call doesn't ask again. The

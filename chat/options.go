@@ -29,12 +29,6 @@ type Conversations interface {
 	Lease(ctx context.Context, id string, d time.Duration) (store.Held, error)
 }
 
-// Approvals lists approved actions with unreported outcomes; *store.Approvals implements it.
-type Approvals interface {
-	OpenIn(ctx context.Context, conversation string, now time.Time) ([]store.Approval, error)
-	Told(ctx context.Context, a store.Approval) error
-}
-
 // Answers stores the state of messages; *store.Answers implements it.
 type Answers interface {
 	Load(ctx context.Context, name string) (data []byte, rev store.Revision, err error)
@@ -46,11 +40,11 @@ type Options struct {
 	Model         textmodel.Model
 	Executor      *execute.Executor
 	Conversations Conversations
-	Answers       Answers   // lets clients repeat a message to another process. Nil keeps the state in this process only.
-	Approvals     Approvals // reported to their conversations, once each; nil if the store has none
-	Jobs          Jobs      // reports finished background jobs; nil disables jobs
-	Vision        bool      // Model accepts images
-	Persona       Persona   // answers requests that name no other. An empty name means "default".
+	Answers       Answers           // lets clients repeat a message to another process. Nil keeps the state in this process only.
+	Approvals     execute.Approvals // reported to their conversations, once each; nil if the store has none
+	Jobs          execute.EndedJobs // reported likewise; nil disables jobs
+	Vision        bool              // Model accepts images
+	Persona       Persona           // answers requests that name no other. An empty name means "default".
 	// Personas returns the current persona of that name, or nil. It must not block. Nil means only Persona exists.
 	Personas func(name string) *Persona
 	Tools    func() *registry.Snapshot // returns the current snapshot of tools; nil means no tools

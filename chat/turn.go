@@ -181,7 +181,7 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	return done, nil
 }
 
-func (t *turn) begin(ctx context.Context) (open []owed, err error) {
+func (t *turn) begin(ctx context.Context) (open []execute.Owed, err error) {
 	open = t.owed(ctx)
 	if t.rec.Begun {
 		for _, e := range t.rec.Lead {
@@ -191,13 +191,13 @@ func (t *turn) begin(ctx context.Context) (open []owed, err error) {
 				t.entries = append(t.entries, e)
 			}
 		}
-		open = slices.DeleteFunc(open, func(o owed) bool {
-			return !t.conv.HasOutcome(o.reference) && !conversation.HasOutcome(t.rec.Lead, o.reference)
+		open = slices.DeleteFunc(open, func(o execute.Owed) bool {
+			return !t.conv.HasOutcome(o.Reference) && !conversation.HasOutcome(t.rec.Lead, o.Reference)
 		})
 	} else {
 		for _, o := range open {
-			if !t.conv.HasOutcome(o.reference) {
-				t.noted(o.notice)
+			if !t.conv.HasOutcome(o.Reference) {
+				t.noted(o.Notice)
 			}
 		}
 		t.tellUnapproved(ctx)

@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"voicegw/internal/conversation"
 	"voicegw/internal/user"
+	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -35,19 +35,11 @@ type Handoffs struct {
 	approvals *store.Approvals
 	agent     string
 
-	jobs Jobs // fixed after SetJobs; nil without jobs
-}
-
-// Jobs returns finished jobs; *jobs.Runner implements it.
-type Jobs interface {
-	// OwedTo returns the finished jobs that were not reported to a conversation.
-	OwedTo(ctx context.Context, conversation string) ([]store.Job, error)
-	// Told records that one was reported.
-	Told(ctx context.Context, id string) (first bool, err error)
+	jobs execute.EndedJobs // fixed after SetJobs; nil without jobs
 }
 
 // SetJobs enables reports of finished jobs to voice sessions. It must be called before other methods.
-func (d *Handoffs) SetJobs(j Jobs) { d.jobs = j }
+func (d *Handoffs) SetJobs(j execute.EndedJobs) { d.jobs = j }
 
 // New returns Handoffs over a store; agent is the agent of conversations that begin here.
 func New(s *store.Store, agent string) *Handoffs {
@@ -194,23 +186,15 @@ func (d *Handoffs) Conversation(ctx context.Context, id string) (*conversation.C
 	return c, err
 }
 
-// undelivered returns approvals with unreported outcomes, left by a gateway that was killed, and finished jobs.
-func (d *Handoffs) undelivered(ctx context.Context, id string, who user.User) (open []store.Approval, ended []store.Job, err error) {
-	if open, err = d.approvals.OpenIn(ctx, id, time.Now()); err != nil {
-		return nil, nil, err
-	}
-	open = slices.DeleteFunc(open, func(a store.Approval) bool { return a.Told || !conversation.Owned(a.User, id, who) })
-	if d.jobs == nil {
-		return open, nil, nil
-	}
-	ended, err = d.jobs.OwedTo(ctx, id)
-	return open, slices.DeleteFunc(ended, func(j store.Job) bool { return !conversation.Owned(j.User, id, who) }), err
-}
-
-// deliverNotices writes a notice into a conversation, once, for each unreported approval and job.
+// deliverNotices writes a notice into a conversation, once, for each unreported job and approval, which a gateway that
+// was killed may have left.
 func (d *Handoffs) deliverNotices(ctx context.Context, id string, who user.User) (notices []string, err error) {
-	open, ended, err := d.undelivered(ctx, id, who)
-	if err != nil || len(open)+len(ended) == 0 {
+	all, err := execute.OwedJobs(ctx, d.jobs, id, who, prompts.Mark{})
+	if err != nil {
+		return nil, err
+	}
+	approved, err := execute.OwedApprovals(ctx, d.approvals, id, who, prompts.Mark{})
+	if all = append(all, approved...); err != nil || len(all) == 0 {
 		return nil, err
 	}
 	err = d.talks.Update(ctx, id, func(c *conversation.Conversation) error {
@@ -219,38 +203,20 @@ func (d *Handoffs) deliverNotices(ctx context.Context, id string, who user.User)
 		}
 		c.User, c.Agent = who.String(), cmp.Or(c.Agent, d.agent)
 		notices = nil
-		note := func(text string) {
-			notices = append(notices, text)
-			c.Append(time.Now(), conversation.Entry{At: time.Now(), Side: conversation.SideVoice,
-				Role: conversation.RoleNotice, Text: text, System: true})
-		}
-		for _, j := range ended {
-			if !c.HasOutcome(j.ID) {
-				note(prompts.JobNotice(j.Name, j.Tool, j.ID, j.Result))
+		for _, o := range all {
+			if !c.HasOutcome(o.Reference) {
+				notices = append(notices, o.Notice)
+				c.Append(time.Now(), conversation.Entry{At: time.Now(), Side: conversation.SideVoice,
+					Role: conversation.RoleNotice, Text: o.Notice, System: true})
 			}
-		}
-		for _, a := range open {
-			if c.HasOutcome(a.Reference) {
-				continue
-			}
-			text := prompts.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
-			if a.Result != nil {
-				text = prompts.ApprovedNotice(a.Tool, a.Reference, a.Result)
-			}
-			note(text)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, j := range ended {
-		if _, err := d.jobs.Told(ctx, j.ID); err != nil {
-			return nil, err
-		}
-	}
-	for _, a := range open {
-		if err := d.approvals.Told(ctx, a); err != nil && !errors.Is(err, store.ErrChanged) {
+	for _, o := range all {
+		if err := o.Told(ctx); err != nil {
 			return nil, err
 		}
 	}
