@@ -56,15 +56,10 @@ func (s *session) canSave() bool {
 
 // afterStep saves what another process needs; the model's words at most every wordsEvery. The caller must hold mu.
 func (c *checkpoints) afterStep(s *session, in orchestrator.Input, actions []orchestrator.Action) {
-	switch {
-	case !movable(s.place):
-		return
-	case mustSave(in) || changes(actions):
-	case slices.ContainsFunc(actions, isTranscript) && time.Since(c.at) >= wordsEvery:
-	default:
-		return
+	words := func() bool { return slices.ContainsFunc(actions, isTranscript) && time.Since(c.at) >= wordsEvery }
+	if movable(s.place) && (mustSave(in) || changes(actions) || words()) {
+		_ = s.saveNow() // it is logged
 	}
-	_ = s.saveNow() // it is logged
 }
 
 // wordsEvery is the interval of checkpoints while the model's words arrive. The store writes one a second.

@@ -177,11 +177,7 @@ func (u *usage) count(in orchestrator.Input, actions []orchestrator.Action, cloc
 		switch a := a.(type) {
 		case orchestrator.Command:
 			switch c := a.Command.(type) {
-			case transport.UserText:
-				t.now.Read += int64(len(c.Text))
-			case transport.ToolResult:
-				t.now.Read += int64(len(c.Output))
-			case transport.AddItem:
+			case transport.UserText, transport.ToolResult, transport.AddItem:
 				t.now.Read += int64(commandSize(c))
 			case transport.Image:
 				t.now.Read += imageReads
