@@ -64,11 +64,6 @@ func of(message, suggestion string) func(name string) Words {
 	return func(name string) Words { return Words{fmt.Sprintf(message, name), suggestion} }
 }
 
-// sentence is of for a message alone.
-func sentence(message string) func(name string) string {
-	return func(name string) string { return fmt.Sprintf(message, name) }
-}
-
 // Errors whose words need only the name of the tool or, where they say so, of an agent or a job. Do not change them.
 var (
 	NoSuchTool = of("There is no tool named %q.", answerWithout)
@@ -80,7 +75,7 @@ var (
 	BrokenOutput       = of("The tool %s has finished, but its answer has the wrong form and cannot be used.", DoesNotWork)
 	FailedUnexpectedly = of("The tool %s failed unexpectedly.", DoesNotWork)
 	// Failed replaces the missing message of a tool's error.
-	Failed = sentence("The tool %s failed.")
+	Failed = text("The tool %s failed.")
 	// NoNestedCalls: the call is outside a conversation, or after the caller's end.
 	NoNestedCalls = of("%s was not run: there is no running call in a conversation that could call it.", "")
 	CallsItself   = of("%s was not run: it would call itself.", "")
@@ -121,15 +116,15 @@ var (
 	JobOfAnotherVersion = of("The work of %s was started by another version of the tool, and this one cannot continue it.",
 		"Tell the user that it has failed and must be started again.")
 
-	ServiceUnreachable = sentence("The service of %s cannot be reached.")
-	ServiceForbidden   = sentence("The service of %s cannot be reached: its address is not allowed.")
+	ServiceUnreachable = text("The service of %s cannot be reached.")
+	ServiceForbidden   = text("The service of %s cannot be reached: its address is not allowed.")
 	// ToolHostRestarted: the process that ran the call was ended for another reason.
-	ToolHostRestarted   = sentence("%s was stopped because of a fault in another tool.")
-	ToolHostUnavailable = sentence("%s cannot run at the moment; nothing happened.") // the call did not begin
+	ToolHostRestarted   = text("%s was stopped because of a fault in another tool.")
+	ToolHostUnavailable = text("%s cannot run at the moment; nothing happened.") // the call did not begin
 	// ChangedByServer: the tool's MCP server has changed or removed it since it was approved.
-	ChangedByServer = sentence("%s cannot be used: its server has changed it, and the change was not approved yet.")
+	ChangedByServer = text("%s cannot be used: its server has changed it, and the change was not approved yet.")
 	// InputNeeded: the tool's MCP server asks for input in the middle of a call.
-	InputNeeded = sentence("The server of %s needs an answer that cannot be given here.")
+	InputNeeded = text("The server of %s needs an answer that cannot be given here.")
 )
 
 // UseAnotherTool is the suggestion of NoSuchTool. hint is empty or "; did you mean …?", names lists the tools.

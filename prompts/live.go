@@ -15,11 +15,6 @@ const VoiceOnly = "How you work: you are the voice of this assistant, and you ha
 	"answer tells you what was done: say that, and nothing that it does not say. If you have promised something and not " +
 	"delegated it, delegate it now."
 
-// SpeakLanguage follows them if the language is known, as a BCP 47 tag.
-func SpeakLanguage(tag string) string {
-	return "Speak the language with the tag " + tag + ", unless the user speaks another one."
-}
-
 // BehindVoice follows the instructions of the text model.
 const BehindVoice = "How you work: a voice model talks to the user and hands over to you what needs tools. You do the work, and " +
 	"it says your answer aloud in its own words. Call the tools that you need. Then answer in a few short sentences that can " +
@@ -79,26 +74,25 @@ const (
 	KnownNote      = "a note"
 )
 
-// StillWorking gives a voice the text model's words before the tools have answered.
-func StillWorking(text string) string {
-	return "The assistant behind you still works on it. So far, for you to know only: " + text
-}
+// Texts about one text, or a language. Do not change them.
+var (
+	// SpeakLanguage follows the instructions of a voice if the language is known, as a BCP 47 tag.
+	SpeakLanguage = text("Speak the language with the tag %s, unless the user speaks another one.")
+	// StillWorking gives a voice the text model's words before the tools have answered.
+	StillWorking = text("The assistant behind you still works on it. So far, for you to know only: %s")
+	// OvertakenAnswer gives a voice an answer about an approval request after the user has decided it.
+	OvertakenAnswer = text("The following is about an approval request that the user has already answered, and you know the " +
+		"outcome. Say it only if the user asks: %s")
+	// Meanwhile reports to the working text model that the user has decided an approval request. The voice got text.
+	Meanwhile = text("The user has just answered an approval request. The voice tells the user the outcome; you need not: %s")
+	// OwedResult asks a voice for a result that it has not said.
+	OwedResult = text("The user has not heard this result from you. Say it now: %s")
+)
 
 // DroppedResult gives a voice the result of a request that the user has replaced.
 func DroppedResult(words, text string) string {
 	return "The user has replaced or taken back the request " + strconv.Quote(words) + ". What came of it, for you to know, to say " +
 		"only if the user asks: " + text
-}
-
-// OvertakenAnswer gives a voice an answer about an approval request after the user has decided it.
-func OvertakenAnswer(text string) string {
-	return "The following is about an approval request that the user has already answered, and you know the outcome. Say it only if " +
-		"the user asks: " + text
-}
-
-// Meanwhile reports to the working text model that the user has decided an approval request. The voice got text.
-func Meanwhile(text string) string {
-	return "The user has just answered an approval request. The voice tells the user the outcome; you need not: " + text
 }
 
 // The voice's words for a delegation without a result.
@@ -115,11 +109,6 @@ const (
 const OwedDelegation = "The user's last request was not delegated. If it needs a tool, or if you have said that you do it or have done " +
 	"it, delegate it now, or tell the user in one sentence that it has not been done. If you have not answered at all, answer " +
 	"now. If nothing is owed, say nothing."
-
-// OwedResult asks a voice for a result that it has not said.
-func OwedResult(text string) string {
-	return "The user has not heard this result from you. Say it now: " + text
-}
 
 // Unfinished lists for a voice on a new connection the requests whose results will come.
 func Unfinished(words []string) string {
