@@ -69,11 +69,7 @@ func newConn(t *Transport, setup transport.Setup) *conn {
 }
 
 func (c *conn) dial(ctx context.Context) *transport.Error {
-	header := map[string][]string{"User-Agent": {"voicegw"}}
-	if c.t.opts.APIKey != "" {
-		header["Authorization"] = []string{"Bearer " + c.t.opts.APIKey}
-	}
-	socket, err := c.t.Dial(ctx, c.t.url, header, openai.ReadLimit) // a frame has 100 ms of audio
+	socket, err := c.t.Dial(ctx, c.t.url, "", openai.ReadLimit) // a frame has 100 ms of audio
 	if err == nil {
 		c.ws, c.info.LocalAddr = socket, socket.LocalAddr()
 	}

@@ -41,7 +41,7 @@ func TestDialects(t *testing.T) {
 			if got := tr.ep.address(setup.Model); got != tt.url {
 				t.Errorf("address %s, want %s", got, tt.url)
 			}
-			if h := tr.ep.header(tr.opts); h.Get(tt.header) == "" || len(h["Api-Key"])+len(h["Authorization"]) != 1 {
+			if h := tr.header(tr.ep.dialect.keyHeader); h.Get(tt.header) == "" || len(h["Api-Key"])+len(h["Authorization"]) != 1 {
 				t.Errorf("header %v, want the key in %s", h, tt.header)
 			}
 			if tr.Model() != tt.model || tr.Capabilities("").Truncate != tt.keepTruncate {

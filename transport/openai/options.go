@@ -208,19 +208,6 @@ func (ep endpoint) address(model string) string {
 	return u.String()
 }
 
-// OpenAI-Beta is never sent: the service would close with 4000 beta_api_shape_disabled.
-func (ep endpoint) header(o Options) http.Header {
-	h := http.Header{"User-Agent": {"voicegw"}}
-	switch {
-	case o.APIKey == "":
-	case ep.dialect.keyHeader != "":
-		h.Set(ep.dialect.keyHeader, o.APIKey)
-	default:
-		h.Set("Authorization", "Bearer "+o.APIKey)
-	}
-	return h
-}
-
 // Wire is this package's row in the table of wires, with the settings transcription_model, reasoning, dialect and
 // load_time.
 func Wire() transport.Wire {

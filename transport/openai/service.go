@@ -59,10 +59,25 @@ func plainText(u *url.URL) bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-// Dial opens a connection, whose frames have at most limit bytes.
-func (s *Service) Dial(ctx context.Context, address string, header http.Header, limit int64) (*ws.Conn, *transport.Error) {
+// header returns the header of a handshake. keyHeader carries the key; empty means that it is the bearer token.
+// OpenAI-Beta is never sent: the service would close with 4000 beta_api_shape_disabled.
+func (s *Service) header(keyHeader string) http.Header {
+	h := http.Header{"User-Agent": {"voicegw"}}
+	switch {
+	case s.Redactor == "":
+	case keyHeader != "":
+		h.Set(keyHeader, string(s.Redactor))
+	default:
+		h.Set("Authorization", "Bearer "+string(s.Redactor))
+	}
+	return h
+}
+
+// Dial opens a connection, whose frames have at most limit bytes. keyHeader carries the key; empty means that it is the
+// bearer token.
+func (s *Service) Dial(ctx context.Context, address, keyHeader string, limit int64) (*ws.Conn, *transport.Error) {
 	socket, resp, err := ws.Dial(ctx, address, &websocket.DialOptions{
-		HTTPClient: s.client, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled,
+		HTTPClient: s.client, HTTPHeader: s.header(keyHeader), CompressionMode: websocket.CompressionDisabled,
 	}, ws.Options{Limit: limit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}})
 	switch {
 	case err == nil:

@@ -64,7 +64,7 @@ func TestHeaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := tr.ep.header(tr.opts)
+	h := tr.header(tr.ep.dialect.keyHeader)
 	if h.Get("Authorization") != "Bearer "+secret {
 		t.Errorf("headers for the public service: %v", h)
 	}
@@ -76,7 +76,7 @@ func TestHeaders(t *testing.T) {
 		if tr, err = New(opts); err != nil {
 			t.Fatal(err)
 		}
-		h = tr.ep.header(tr.opts)
+		h = tr.header(tr.ep.dialect.keyHeader)
 		if h.Get("api-key") != secret || h.Get("Authorization") != "" {
 			t.Errorf("headers for %s: %v", base, h)
 		}

@@ -116,7 +116,7 @@ func (c *conn) dial(ctx context.Context) *transport.Error {
 		ctx, stop = context.WithTimeout(ctx, handshakePatience)
 		defer stop()
 	}
-	socket, err := c.t.Dial(ctx, c.t.ep.address(c.info.Model), c.t.ep.header(c.t.opts), limit)
+	socket, err := c.t.Dial(ctx, c.t.ep.address(c.info.Model), c.t.ep.dialect.keyHeader, limit)
 	if err == nil {
 		c.ws, c.info.LocalAddr = socket, socket.LocalAddr()
 	}
