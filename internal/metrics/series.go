@@ -9,14 +9,12 @@ import (
 
 // series are those of a family filled by events.
 type series struct {
-	prometheus.Collector
 	*Family
+	*prometheus.MetricVec // of prometheus.Counter or prometheus.Histogram
 
-	counters   *prometheus.CounterVec   // nil for a histogram
-	histograms *prometheus.HistogramVec // nil for a counter
-	scope      string                   // the series begin for each tool, for each provider, or with the program ("")
-	last       []int                    // the labels that the ends have
-	allowed    map[string]bool          // the ends
+	scope   string          // the series begin for each tool, for each provider, or with the program ("")
+	last    []int           // the labels that the ends have
+	allowed map[string]bool // the ends
 }
 
 const (
@@ -45,16 +43,14 @@ func newSeries(f *Family, native bool) *series {
 		s.allowed[strings.Join(end, " ")] = true
 	}
 	if f.Kind == Counter {
-		s.counters = prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.FullName(), Help: f.Help}, f.Labels)
-		s.Collector = s.counters
+		s.MetricVec = prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.FullName(), Help: f.Help}, f.Labels).MetricVec
 		return s
 	}
 	o := prometheus.HistogramOpts{Name: f.FullName(), Help: f.Help, Buckets: f.Buckets}
 	if native {
 		o.NativeHistogramBucketFactor, o.NativeHistogramMaxBucketNumber = nativeFactor, 100
 	}
-	s.histograms = prometheus.NewHistogramVec(o, f.Labels)
-	s.Collector = s.histograms
+	s.MetricVec = prometheus.NewHistogramVec(o, f.Labels).MetricVec
 	return s
 }
 
@@ -72,13 +68,17 @@ func (m *Metrics) start(scope string, of map[string]string) {
 			for i, value := range end {
 				labels[s.last[i]] = value
 			}
-			if s.counters != nil {
-				s.counters.WithLabelValues(labels...)
-			} else {
-				s.histograms.WithLabelValues(labels...)
-			}
+			s.metric(labels)
 		}
 	}
+}
+
+func (s *series) metric(labels []string) prometheus.Metric {
+	m, err := s.GetMetricWithLabelValues(labels...)
+	if err != nil {
+		panic(err) // the number of labels is the table's
+	}
+	return m
 }
 
 // closed reports whether the family may have a series with these labels. A last label with another value becomes other.
@@ -103,7 +103,7 @@ func (s *series) hasEnd(labels []string) bool {
 // add adds to a counter. It ignores labels that the family cannot have, and a negative n.
 func (m *Metrics) add(name string, n float64, labels ...string) {
 	if s := m.filled[name]; n >= 0 && s.closed(labels) {
-		s.counters.WithLabelValues(labels...).Add(n)
+		s.metric(labels).(prometheus.Counter).Add(n)
 	}
 }
 
@@ -112,6 +112,6 @@ func (m *Metrics) count(name string, labels ...string) { m.add(name, 1, labels..
 // observe is add for a histogram.
 func (m *Metrics) observe(name string, value float64, labels ...string) {
 	if s := m.filled[name]; s.closed(labels) {
-		s.histograms.WithLabelValues(labels...).Observe(value)
+		s.metric(labels).(prometheus.Observer).Observe(value)
 	}
 }

@@ -60,8 +60,8 @@ func Build(o Options) (*Report, error) {
 	return report, errors.Join(err, p.root.Close())
 }
 
-// Lint checks the named tools (directory names or ids), or all, and writes nothing. It ignores generated files and
-// uses only o's Dir and Provided.
+// Lint checks the named tools (directory names or ids), or all, and writes nothing. It ignores generated files, and of o
+// all but Dir.
 func Lint(o Options, names ...string) (*Report, error) {
 	p, err := open(o.Dir)
 	if err != nil {
