@@ -21,27 +21,15 @@ func (s *session) carryOut(a orchestrator.Action) {
 		told := s.records.telling
 		s.records.telling = nil
 		s.command(a.Command, told)
-	case orchestrator.OpenItem:
-		s.checkQueue(true, s.down.OpenItem(&protocol.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
-	case orchestrator.EndItem:
-		s.checkQueue(s.down.EndItem(&protocol.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
-	case orchestrator.FlushItem:
-		s.checkQueue(s.down.FlushItem(&protocol.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
+	case orchestrator.OpenItem, orchestrator.EndItem, orchestrator.FlushItem:
+		s.sound(a)
 	case orchestrator.AboutCall:
-		do, runs := a.Do.(calls.Run)
-		if !runs {
-			s.aboutCall(a.Do)
-			break
-		}
-		s.byClient.runs(do)
-		s.calls.Run(do)
+		s.aboutCall(a.Do)
 	case orchestrator.Audit:
 		s.auditDecision(a)
 	case orchestrator.IntentDecided:
 		s.shown.intent(s, a)
-		if a.Intent.Type == registry.IntentTransferCall && a.Why == "" {
-			s.send(&protocol.CallTransfer{Header: inTurn(a.Turn), To: a.Intent.To})
-		}
+		transfer(s, a)
 	case orchestrator.AgentSwitched:
 		s.agentSwitched(a)
 	case orchestrator.JobTold:
@@ -76,9 +64,24 @@ func (s *session) carryOut(a orchestrator.Action) {
 	}
 }
 
-// aboutCall performs a decision about a call that does not run it. The caller must hold mu.
+// sound queues the beginning, the end or the flush of an item's audio. The caller must hold mu.
+func (s *session) sound(a orchestrator.Action) {
+	switch a := a.(type) {
+	case orchestrator.OpenItem:
+		s.checkQueue(true, s.down.OpenItem(&protocol.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
+	case orchestrator.EndItem:
+		s.checkQueue(s.down.EndItem(&protocol.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
+	case orchestrator.FlushItem:
+		s.checkQueue(s.down.FlushItem(&protocol.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
+	}
+}
+
+// aboutCall performs a decision about a call. The caller must hold mu.
 func (s *session) aboutCall(do calls.Action) {
 	switch do := do.(type) {
+	case calls.Run:
+		s.byClient.runs(do)
+		s.calls.Run(do)
 	case calls.Cancel:
 		s.calls.Cancel(do.Call)
 	case calls.Ask:
@@ -281,6 +284,13 @@ func (i *inspector) intent(s *session, a orchestrator.IntentDecided) {
 		return
 	}
 	s.send(&protocol.InspectIntent{Header: inTurn(a.Turn), Intent: intent, Applied: a.Why == "", Why: a.Why})
+}
+
+// transfer asks the client to transfer the call. The caller must hold mu.
+func transfer(s *session, a orchestrator.IntentDecided) {
+	if a.Intent.Type == registry.IntentTransferCall && a.Why == "" {
+		s.send(&protocol.CallTransfer{Header: inTurn(a.Turn), To: a.Intent.To})
+	}
 }
 
 func (s *session) identified(r audit.Record) audit.Record {

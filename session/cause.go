@@ -325,8 +325,8 @@ func (e *ending) cause() *Cause {
 func (e *ending) context() context.Context { return untilOver{context.Background(), e} }
 
 type untilOver struct {
-	context.Context
-	e *ending
+	context.Context //nolint:containedctx // context.Background, without a deadline and values
+	e               *ending
 }
 
 func (u untilOver) Done() <-chan struct{} { return u.e.done }

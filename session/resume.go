@@ -127,7 +127,10 @@ func (g *startup) attachAgain(s *session, a *Admission, c Client) (*attachment, 
 		}
 	}
 	away := now.Sub(s.state.AwaySince())
-	back := s.down.Resume(r.LastSeq, r.Audio, away, func(item string) bool { return s.barelyHeard(item, s.state.AwaySince()) })
+	back := s.down.Resume(r.LastSeq, r.Audio, away, func(item string) bool { // whether it has just begun
+		ms, sounds := s.state.Heard(item, s.state.AwaySince())
+		return sounds && ms < firstSound.Milliseconds()
+	})
 	at := s.attach(c)
 	token := s.client.tokens.next(r.Token, now)
 	who := s.principal.Value()
@@ -164,12 +167,6 @@ func (g *startup) attachAgain(s *session, a *Admission, c Client) (*attachment, 
 
 // firstSound: an item starts again if at most this much was heard. A player reports every 200 ms.
 const firstSound = 250 * time.Millisecond
-
-// barelyHeard reports whether an item has just begun. The caller must hold mu.
-func (s *session) barelyHeard(item string, at time.Time) bool {
-	ms, sounds := s.state.Heard(item, at)
-	return sounds && ms < firstSound.Milliseconds()
-}
 
 // movedAway refuses for a session that is over or being handed over; nil if it runs here. The caller must hold mu.
 func (s *session) movedAway() *Cause {
