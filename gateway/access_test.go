@@ -120,7 +120,7 @@ func everyCaller(t *testing.T) callersOf {
 		c.secrets[name] = key.Reveal()
 	}
 	for _, name := range auth.ScopeNames() {
-		scope, _ := auth.ParseScope(name)
+		scope, _, _ := auth.ParseAccess([]string{name})
 		add("key:"+name, auth.Key{Scopes: scope})
 		c.secrets["user:"+name] = tokenFor("ada", name, nil)
 	}

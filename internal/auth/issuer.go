@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/MicahParks/jwkset"
 	"github.com/MicahParks/keyfunc/v3"
 	"github.com/golang-jwt/jwt/v5"
 
@@ -67,7 +68,7 @@ type issuer struct {
 	Issuer
 	mark   string
 	parser *jwt.Parser
-	sole   bool // the only key, which needs no kid
+	only   any // the only key, which needs no kid; nil if there may be several
 	key    func(ctx context.Context) jwt.Keyfunc
 	remote *remoteKeys // nil for keys that aren't fetched
 	fixed  []string    // the marks of keys that aren't fetched
@@ -103,8 +104,7 @@ func (i *issuer) readKeys(next http.RoundTripper, logger *slog.Logger) error {
 	var options keyfunc.Options
 	switch {
 	case len(i.Secret) >= MinSecret:
-		i.fixed = []string{signerMark(i.Secret)}
-		i.key = func(context.Context) jwt.Keyfunc { return func(*jwt.Token) (any, error) { return i.Secret, nil } }
+		i.only, i.fixed = i.Secret, []string{signerMark(i.Secret)}
 		return nil
 	case len(i.KeySet) > 0:
 		keys, err := parseKeyFile(i.KeySet)
@@ -112,15 +112,14 @@ func (i *issuer) readKeys(next http.RoundTripper, logger *slog.Logger) error {
 			return fmt.Errorf("auth: the keys of the issuer %s: %w", i.Name, err)
 		}
 		for _, k := range keys {
-			i.fixed = append(i.fixed, signerMark(k.jwk.Key()))
+			i.fixed = append(i.fixed, signerMark(k.Key()))
 		}
-		if len(keys) == 1 && keys[0].unnamed {
-			i.sole, i.key = true, func(context.Context) jwt.Keyfunc {
-				return func(*jwt.Token) (any, error) { return keys[0].jwk.Key(), nil }
-			}
+		if hasKid(keys, "") {
+			i.only = keys[0].Key()
 			return nil
 		}
-		if options.Storage, err = fixedKeys(keys); err != nil {
+		options.Storage = jwkset.NewMemoryStorage()
+		if err := options.Storage.KeyReplaceAll(context.Background(), keys); err != nil {
 			return fmt.Errorf("auth: the keys of the issuer %s: %w", i.Name, err)
 		}
 	case i.Discover:
@@ -197,7 +196,9 @@ func (i *issuer) check(ctx context.Context, token string) (Principal, error) {
 		if err := i.header(t.Header); err != nil {
 			return nil, err
 		}
-		signer, err = i.key(ctx)(t)
+		if signer = i.only; signer == nil {
+			signer, err = i.key(ctx)(t)
+		}
 		return signer, err
 	})
 	if err != nil {
@@ -225,7 +226,7 @@ func (i *issuer) header(h map[string]any) error {
 		return errCritical
 	}
 	kid, _ := h["kid"].(string)
-	if kid == "" && len(i.Secret) == 0 && !i.sole {
+	if kid == "" && i.only == nil {
 		return errNoKid // the library would try each key
 	}
 	typ, _ := h["typ"].(string)
@@ -254,9 +255,7 @@ func (i *issuer) access(claims jwt.MapClaims) (Scopes, string) {
 	var set Scopes
 	var held []string
 	add := func(word string) {
-		if s, ok := ParseScope(word); ok {
-			set |= s
-		}
+		set |= scopeNamed(word)
 		held = append(held, word)
 	}
 	switch claim := claims[i.ScopesClaim].(type) {

@@ -316,7 +316,7 @@ func FuzzKeySet(f *testing.F) {
 			t.Fatalf("%d keys in a file, %v", len(file), err)
 		}
 		for _, k := range file {
-			if m := k.jwk.Marshal(); k.unnamed != (m.KID == "") || k.unnamed && len(file) > 1 || m.D != "" || m.K != "" {
+			if m := k.Marshal(); m.KID == "" && len(file) > 1 || m.D != "" || m.K != "" {
 				t.Errorf("%+v", m)
 			}
 		}

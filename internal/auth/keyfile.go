@@ -6,31 +6,20 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/MicahParks/jwkset"
 )
 
-type fileKey struct {
-	jwk jwkset.JWK
-	// unnamed means that the file gives the key no kid; then it is the only one.
-	unnamed bool
-}
-
-// parseKeyFile reads public keys as a JSON Web Key Set or PEM (RFC 7468). The error completes a sentence about the file.
-func parseKeyFile(data []byte) ([]fileKey, error) {
+// parseKeyFile reads public keys as a JSON Web Key Set or PEM (RFC 7468). A key without a kid is the only one. The error
+// completes a sentence about the file.
+func parseKeyFile(data []byte) ([]jwkset.JWK, error) {
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) || !bytes.Contains(data, []byte("-----BEGIN ")) {
-		set, err := parseKeySet(data)
-		keys := make([]fileKey, len(set))
-		for i := range set {
-			keys[i].jwk = set[i]
-		}
-		return keys, err
+		return parseKeySet(data)
 	}
 	if len(data) > maxSetBytes {
 		return nil, fmt.Errorf("it has %d bytes; the maximum is %d", len(data), maxSetBytes)
 	}
-	var keys []fileKey
+	var keys []jwkset.JWK
 	for rest := data; ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
@@ -43,8 +32,7 @@ func parseKeyFile(data []byte) ([]fileKey, error) {
 		if err != nil {
 			return nil, fmt.Errorf("its block %d, %.40s, %w", len(keys)+1, block.Type, err)
 		}
-		kid := k.jwk.Marshal().KID
-		if slices.ContainsFunc(keys, func(other fileKey) bool { return other.jwk.Marshal().KID == kid }) && kid != "" {
+		if kid := k.Marshal().KID; kid != "" && hasKid(keys, kid) {
 			return nil, fmt.Errorf("two of its keys have the kid %.40q", kid)
 		}
 		keys = append(keys, k)
@@ -52,7 +40,7 @@ func parseKeyFile(data []byte) ([]fileKey, error) {
 	switch {
 	case len(keys) == 0:
 		return nil, errors.New("no PEM block found")
-	case len(keys) > 1 && slices.ContainsFunc(keys, func(k fileKey) bool { return k.unnamed }):
+	case len(keys) > 1 && hasKid(keys, ""):
 		return nil, errors.New("it has several keys, so each needs a kid: add a line \"kid: name\" and an empty line after its BEGIN")
 	}
 	return keys, nil
@@ -60,20 +48,20 @@ func parseKeyFile(data []byte) ([]fileKey, error) {
 
 // pemKey reads a public key or a certificate's; the header kid (RFC 1421, 4.4) names it. The error completes a
 // sentence.
-func pemKey(block *pem.Block) (fileKey, error) {
+func pemKey(block *pem.Block) (jwkset.JWK, error) {
 	key, err := blockKey(block)
+	if err == nil {
+		err = signs(key)
+	}
 	if err != nil {
-		return fileKey{}, err
+		return jwkset.JWK{}, err
 	}
-	if err := signs(key); err != nil {
-		return fileKey{}, err
-	}
-	kid := block.Headers["kid"]
-	k, err := jwkset.NewJWKFromKey(key, jwkset.JWKOptions{Metadata: jwkset.JWKMetadataOptions{KID: kid, USE: jwkset.UseSig}})
+	metadata := jwkset.JWKMetadataOptions{KID: block.Headers["kid"], USE: jwkset.UseSig}
+	k, err := jwkset.NewJWKFromKey(key, jwkset.JWKOptions{Metadata: metadata})
 	if err != nil {
-		return fileKey{}, fmt.Errorf("cannot be used: %w", err)
+		return jwkset.JWK{}, fmt.Errorf("cannot be used: %w", err)
 	}
-	return fileKey{jwk: k, unnamed: kid == ""}, nil
+	return k, nil
 }
 
 func blockKey(block *pem.Block) (any, error) {

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
@@ -43,7 +42,7 @@ func parseKeySet(data []byte) ([]jwkset.JWK, error) {
 			why = fmt.Errorf("keys[%d] %w", i, err)
 			continue
 		}
-		if slices.ContainsFunc(keys, func(other jwkset.JWK) bool { return other.Marshal().KID == m.KID }) {
+		if hasKid(keys, m.KID) {
 			return nil, fmt.Errorf("two of its keys have the kid %.40q", m.KID)
 		}
 		keys = append(keys, k)
@@ -52,6 +51,10 @@ func parseKeySet(data []byte) ([]jwkset.JWK, error) {
 		return nil, errors.Join(errNoKeys, why)
 	}
 	return keys, nil
+}
+
+func hasKid(keys []jwkset.JWK, kid string) bool {
+	return slices.ContainsFunc(keys, func(k jwkset.JWK) bool { return k.Marshal().KID == kid })
 }
 
 // publicKey returns a signature key. The error completes a sentence about the key.
@@ -89,15 +92,6 @@ func signs(key any) error {
 		return fmt.Errorf("has an unsupported type (%T)", key)
 	}
 	return nil
-}
-
-func fixedKeys(keys []fileKey) (jwkset.Storage, error) {
-	all := make([]jwkset.JWK, len(keys))
-	for i, k := range keys {
-		all[i] = k.jwk
-	}
-	s := jwkset.NewMemoryStorage()
-	return s, s.KeyReplaceAll(context.Background(), all)
 }
 
 // CheckKeyFile returns nil if a public key file is usable; the error completes a sentence about it.

@@ -82,14 +82,10 @@ func (k *remoteKeys) run(ctx context.Context) {
 		if !k.refresh(ctx) {
 			wait = retryEvery
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-k.asked:
 		case <-ctx.Done():
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
 			return
 		}
 		k.mu.Lock()

@@ -28,25 +28,12 @@ var inOrder = []string{"voice", "chat", "tickets", "inspect", "confirm", "admin"
 // ScopeNames returns all scope names.
 func ScopeNames() []string { return slices.Clone(inOrder) }
 
-// ParseScope returns the scope with a name; ok is false if unknown.
-func ParseScope(name string) (scope Scopes, ok bool) {
+// scopeNamed returns the scope with a name; none if it is unknown.
+func scopeNamed(name string) Scopes {
 	if i := slices.Index(inOrder, name); i >= 0 {
-		return 1 << i, true
+		return 1 << i
 	}
-	return 0, false
-}
-
-// ParseScopes returns the set of the named scopes. The error names the first unknown one, and the known ones.
-func ParseScopes(names []string) (Scopes, error) {
-	var set Scopes
-	for _, name := range names {
-		scope, ok := ParseScope(name)
-		if !ok {
-			return 0, fmt.Errorf("unknown scope %.40q; known are %s", name, strings.Join(inOrder, ", "))
-		}
-		set |= scope
-	}
-	return set, nil
+	return 0
 }
 
 // The limits of grants, as in package registry.
@@ -72,20 +59,19 @@ func alphanumeric(r rune) bool {
 
 // ParseAccess splits scopes into those for endpoints and grants. The error names the first invalid word.
 func ParseAccess(words []string) (scopes Scopes, grants []string, err error) {
-	var names []string
 	for _, word := range words {
-		switch {
-		case !ValidGrant(word):
-			names = append(names, word)
-		case !slices.Contains(grants, word):
+		scope := scopeNamed(word)
+		if scope == 0 && !ValidGrant(word) {
+			return 0, nil, fmt.Errorf("unknown scope %.40q; known are %s, and scopes for tools, which contain . : or /", word,
+				strings.Join(inOrder, ", "))
+		}
+		scopes |= scope
+		if scope == 0 && !slices.Contains(grants, word) {
 			grants = append(grants, word)
 		}
 	}
 	if len(grants) > MostGrants {
 		return 0, nil, fmt.Errorf("it has %d scopes for tools; the maximum is %d", len(grants), MostGrants)
-	}
-	if scopes, err = ParseScopes(names); err != nil {
-		return 0, nil, fmt.Errorf("%w, and scopes for tools, which contain . : or /", err)
 	}
 	return scopes, grants, nil
 }

@@ -12,16 +12,16 @@ func TestScopesHaveNames(t *testing.T) {
 		t.Fatalf("%v, want %v", all, inOrder)
 	}
 	for _, name := range all {
-		one, err := ParseScopes([]string{name})
+		one, _, err := ParseAccess([]string{name})
 		if err != nil || one.String() != name {
 			t.Errorf("%s is parsed as %q, %v", name, one, err)
 		}
 	}
-	if set, err := ParseScopes([]string{"chat", "voice", "chat"}); err != nil || set != ScopeVoice|ScopeChat || set.String() != "voice chat" {
+	if set, _, err := ParseAccess([]string{"chat", "voice", "chat"}); err != nil || set != ScopeVoice|ScopeChat || set.String() != "voice chat" {
 		t.Errorf("%q, %v", set, err)
 	}
 	for _, wrong := range []string{"", "Voice", "voices", "*", "admin " + strings.Repeat("x", 99)} {
-		if set, err := ParseScopes([]string{"voice", wrong}); err == nil || set != 0 || !strings.Contains(err.Error(), "metrics") || len(err.Error()) > 200 {
+		if set, _, err := ParseAccess([]string{"voice", wrong}); err == nil || set != 0 || !strings.Contains(err.Error(), "metrics") || len(err.Error()) > 200 {
 			t.Errorf("%.20q: %q, %v", wrong, set, err)
 		}
 	}
