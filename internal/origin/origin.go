@@ -3,10 +3,12 @@
 package origin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -41,9 +43,7 @@ func Parse(text string) (Origin, error) {
 	if err != nil {
 		return Origin{}, err
 	}
-	if host.Port == 0 {
-		host.Port = DefaultPort(scheme)
-	}
+	host.Port = cmp.Or(host.Port, DefaultPort(scheme))
 	return Origin{Scheme: scheme, Host: host}, nil
 }
 
@@ -63,8 +63,8 @@ func (o Origin) String() string {
 
 // Pattern matches origins.
 type Pattern struct {
+	HostPattern
 	scheme  string // empty for every scheme
-	host    HostPattern
 	anyPort bool
 }
 
@@ -72,7 +72,7 @@ type Pattern struct {
 // is true. The error completes a sentence about the input.
 func ParsePattern(text string) (p Pattern, bare bool, err error) {
 	if text == "*" {
-		return Pattern{host: HostPattern{every: true}, anyPort: true}, false, nil
+		return Pattern{HostPattern: HostPattern{every: true}, anyPort: true}, false, nil
 	}
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -84,24 +84,19 @@ func ParsePattern(text string) (p Pattern, bare bool, err error) {
 	}
 	p.scheme = scheme
 	rest, p.anyPort = strings.CutSuffix(rest, ":*")
-	if p.host, err = ParseHostPattern(rest); err != nil {
+	if p.HostPattern, err = ParseHostPattern(rest); err != nil {
 		return Pattern{}, false, err
 	}
-	if p.anyPort && p.host.host.Port != 0 {
+	if p.anyPort && p.host.Port != 0 {
 		return Pattern{}, false, errors.New("has two ports")
 	}
-	if p.host.host.Port == 0 {
-		p.host.host.Port = DefaultPort(scheme)
-	}
+	p.host.Port = cmp.Or(p.host.Port, DefaultPort(scheme))
 	return p, bare, nil
 }
 
-// Every says whether the pattern matches every host.
-func (p Pattern) Every() bool { return p.host.every }
-
 // Match says whether the pattern matches o.
 func (p Pattern) Match(o Origin) bool {
-	return (p.scheme == "" || p.scheme == o.Scheme) && p.host.matchName(o.Host) && (p.anyPort || p.host.host.Port == o.Host.Port)
+	return (p.scheme == "" || p.scheme == o.Scheme) && p.matchName(o.Host) && (p.anyPort || p.host.Port == o.Host.Port)
 }
 
 // Host is a name or an IP address, and a port. Two Hosts that mean the same are equal.
@@ -276,10 +271,5 @@ func (hs Hosts) Allow(h Host) bool {
 
 // Named says whether one of the operator's patterns matches h.
 func (hs Hosts) Named(h Host) bool {
-	for _, p := range hs.Patterns {
-		if p.Match(h) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(hs.Patterns, func(p HostPattern) bool { return p.Match(h) })
 }
