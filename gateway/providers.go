@@ -48,7 +48,7 @@ func (s *Server) providers(w http.ResponseWriter, _ *http.Request) *problem {
 		if end, announced := transport.EndOfModel(p.Model); announced {
 			line.Ends = &end
 		}
-		line.Simulated = s.opts.Simulator != nil && s.opts.Simulator.Simulates(p.Name)
+		line.Simulated = list.Simulator // which replaces all providers
 		list.Providers = append(list.Providers, line)
 	}
 	list.Default = list.Providers[0].Name

@@ -36,9 +36,9 @@ func TestProvidersAreListed(t *testing.T) {
 			`{"name":"b","model":"model-1","voices":["first","second"],"voice":"second","simulated":false},` +
 			`{"name":"a","model":"","voices":[],"voice":"","simulated":false},{"name":"c","model":"","voices":[],"voice":"","simulated":false}],` +
 			`"text_agent":false,"simulator":false}`},
-		"with a text agent and a simulator": {func(o *Options) { o.Chat, o.Simulator = &fakeAgent{}, &fakeSimulator{of: "a"} }, `{"default":"b","agents":["anna"],"providers":[` +
-			`{"name":"b","model":"model-1","voices":["first","second"],"voice":"second","simulated":false},` +
-			`{"name":"a","model":"","voices":[],"voice":"","simulated":true},{"name":"c","model":"","voices":[],"voice":"","simulated":false}],` +
+		"with a text agent and a simulator": {func(o *Options) { o.Chat, o.Simulator = &fakeAgent{}, &fakeSimulator{} }, `{"default":"b","agents":["anna"],"providers":[` +
+			`{"name":"b","model":"model-1","voices":["first","second"],"voice":"second","simulated":true},` +
+			`{"name":"a","model":"","voices":[],"voice":"","simulated":true},{"name":"c","model":"","voices":[],"voice":"","simulated":true}],` +
 			`"text_agent":true,"simulator":true}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,24 +13,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/session"
+	"voicegw/sim/fault"
+	"voicegw/sim/wire"
 )
 
-// fakeSimulator replaces the simulator of one provider and records the requests.
+// fakeSimulator replaces the simulator and records the requests.
 type fakeSimulator struct {
-	of    string
 	err   error
-	asked []FaultOrder
+	asked []fault.Action
 }
 
-func (f *fakeSimulator) Simulates(provider string) bool { return provider == f.of }
-
-func (f *fakeSimulator) Faults() []Fault {
-	return []Fault{{"drop", "Drop it", 0, FaultNow}, {"late_call", "Late", 2 * time.Second, FaultAtNextCall}}
-}
-
-func (f *fakeSimulator) Commit(_ string, o FaultOrder) (FaultMoment, error) {
-	f.asked = append(f.asked, o)
-	return FaultAtNextCall, f.err
+func (f *fakeSimulator) Inject(_ string, a fault.Action) error {
+	f.asked = append(f.asked, a)
+	return f.err
 }
 
 // simulatorServer returns a server with one session, and the session's id.
@@ -64,35 +59,37 @@ func press(s *Server, body string, change func(*http.Request)) *httptest.Respons
 	return w
 }
 
-// TestFaultsByHand: the faults are listed, and a requested fault reaches the simulator unchanged.
+// TestFaultsByHand: the faults are listed, and a requested fault reaches the simulator.
 func TestFaultsByHand(t *testing.T) {
 	f := &fakeSimulator{}
 	s, id := simulatorServer(t, f)
 	w := ask(s, "GET", "/v1/simulator", nil)
-	want := `{"faults":[{"do":"drop","label":"Drop it","for":false,"when":"now"},{"do":"late_call","label":"Late","for":true,"for_ms":2000,"when":"next_call"}]}`
-	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusOK || got != want {
-		t.Errorf("%d %s", w.Code, got)
+	for _, want := range []string{
+		`{"faults":[{"do":"drop","label":"Drop the provider's connection","for":false,"when":"now"},{`,
+		`{"do":"late_call","label":"Send the next tool call after its turn","for":true,"for_ms":2000,"when":"next_call"}`,
+	} {
+		if got := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(got, want) {
+			t.Errorf("%d %s lacks %s", w.Code, got, want)
+		}
 	}
-	for body, order := range map[string]FaultOrder{
-		`"do":"drop"`:                               {Do: "drop"},
-		`"do":"close","code":4000`:                  {Do: "close", Code: 4000},
-		`"do":"silence","for_ms":0`:                 {Do: "silence", For: new(time.Duration)},
-		`"do":"late_call","for_ms":1500,"code":0`:   {Do: "late_call", For: ptr(1500 * time.Millisecond)},
-		`"do":"late_call","for_ms":86400000`:        {Do: "late_call", For: ptr(24 * time.Hour)},
-		`"do":"whatever the simulator knows of it"`: {Do: "whatever the simulator knows of it"},
+	for body, want := range map[string]fault.Action{
+		`"do":"drop"`:                             {Kind: fault.Drop},
+		`"do":"close","code":4000`:                {Kind: fault.Close, Code: 4000},
+		`"do":"silence","for_ms":0`:               {Kind: fault.Silence},
+		`"do":"late_call","for_ms":1500,"code":0`: {Kind: fault.LateCall, For: 1500 * time.Millisecond},
+		`"do":"late_call","for_ms":86400000`:      {Kind: fault.LateCall, For: 24 * time.Hour},
 	} {
 		f.asked = nil
 		w := press(s, fmt.Sprintf(`{"session_id":%q,%s}`, id, body), nil)
-		if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusAccepted || got != `{"accepted":true,"when":"next_call"}` {
+		answer := fmt.Sprintf(`{"accepted":true,"when":%q}`, faultTime(want.Kind))
+		if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusAccepted || got != answer {
 			t.Errorf("%s: %d %s", body, w.Code, got)
 		}
-		if diff := cmp.Diff([]FaultOrder{order}, f.asked); diff != "" {
+		if diff := cmp.Diff([]fault.Action{want}, f.asked); diff != "" {
 			t.Errorf("%s: %s", body, diff)
 		}
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // TestFaultsThatAreRefused: each refusal has its status and code and, for a bad body, names the field; it does not reach
 // the simulator.
@@ -105,23 +102,23 @@ func TestFaultsThatAreRefused(t *testing.T) {
 		code   string
 		word   string
 	}{
-		"no session named":         {body: `{"do":"drop"}`, status: 400, code: "invalid_message", word: "session_id"},
-		"an unknown session":       {body: `{"session_id":"voice-x","do":"drop"}`, status: 404, code: "session_unknown"},
-		"a text as duration":       {body: `{"session_id":"ID","do":"delay","for_ms":"2s"}`, status: 400, code: "invalid_message", word: "for_ms"},
-		"a part of a ms":           {body: `{"session_id":"ID","do":"delay","for_ms":1.5}`, status: 400, code: "invalid_message", word: "for_ms"},
-		"a negative one":           {body: `{"session_id":"ID","do":"delay","for_ms":-1}`, status: 400, code: "invalid_message", word: "for_ms"},
-		"more than a day":          {body: `{"session_id":"ID","do":"delay","for_ms":86400001}`, status: 400, code: "invalid_message", word: "for_ms"},
-		"beyond numbers":           {body: `{"session_id":"ID","do":"delay","for_ms":9223372036854775808}`, status: 400, code: "invalid_message", word: "for_ms"},
-		"an unknown field":         {body: `{"session_id":"ID","do":"delay","for":2000}`, status: 400, code: "invalid_message", word: "for"},
-		"no JSON":                  {body: `drop`, status: 400, code: "invalid_message"},
-		"two of them":              {body: `{"session_id":"ID","do":"drop"} {}`, status: 400, code: "invalid_message"},
-		"a form":                   {body: `{"session_id":"ID","do":"drop"}`, change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, code: "invalid_message"},
-		"a foreign page":           {body: `{"session_id":"ID","do":"drop"}`, change: func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, status: 403, code: "origin"},
-		"without the key":          {body: `{"session_id":"ID","do":"drop"}`, change: noKey, status: 401, code: "key_missing"},
-		"refused by the simulator": {body: `{"session_id":"ID","do":"dorp"}`, err: &FaultError{Field: "do", Message: "do must be one of drop."}, status: 400, code: "invalid_message", word: "do must"},
-		"not connected any more":   {body: `{"session_id":"ID","do":"drop"}`, err: fmt.Errorf("x: %w", ErrNotConnected), status: 409, code: "not_connected"},
-		"too many":                 {body: `{"session_id":"ID","do":"drop"}`, err: fmt.Errorf("x: %w", ErrTooManyFaults), status: 429, code: "limit"},
-		"something else":           {body: `{"session_id":"ID","do":"drop"}`, err: errors.New("s3cret"), status: 500, code: "internal"},
+		"no session named":       {body: `{"do":"drop"}`, status: 400, code: "invalid_message", word: "session_id"},
+		"an unknown session":     {body: `{"session_id":"voice-x","do":"drop"}`, status: 404, code: "session_unknown"},
+		"a text as duration":     {body: `{"session_id":"ID","do":"delay","for_ms":"2s"}`, status: 400, code: "invalid_message", word: "for_ms"},
+		"a part of a ms":         {body: `{"session_id":"ID","do":"delay","for_ms":1.5}`, status: 400, code: "invalid_message", word: "for_ms"},
+		"a negative one":         {body: `{"session_id":"ID","do":"delay","for_ms":-1}`, status: 400, code: "invalid_message", word: "for_ms"},
+		"more than a day":        {body: `{"session_id":"ID","do":"delay","for_ms":86400001}`, status: 400, code: "invalid_message", word: "for_ms"},
+		"beyond numbers":         {body: `{"session_id":"ID","do":"delay","for_ms":9223372036854775808}`, status: 400, code: "invalid_message", word: "for_ms"},
+		"an unknown field":       {body: `{"session_id":"ID","do":"delay","for":2000}`, status: 400, code: "invalid_message", word: "for"},
+		"no JSON":                {body: `drop`, status: 400, code: "invalid_message"},
+		"two of them":            {body: `{"session_id":"ID","do":"drop"} {}`, status: 400, code: "invalid_message"},
+		"a form":                 {body: `{"session_id":"ID","do":"drop"}`, change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, code: "invalid_message"},
+		"a foreign page":         {body: `{"session_id":"ID","do":"drop"}`, change: func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, status: 403, code: "origin"},
+		"without the key":        {body: `{"session_id":"ID","do":"drop"}`, change: noKey, status: 401, code: "key_missing"},
+		"an unknown fault":       {body: `{"session_id":"ID","do":"dorp"}`, status: 400, code: "invalid_message", word: "do must be one of drop"},
+		"not connected any more": {body: `{"session_id":"ID","do":"drop"}`, err: fmt.Errorf("x: %w", wire.ErrNoConnection), status: 409, code: "not_connected"},
+		"too many":               {body: `{"session_id":"ID","do":"drop"}`, err: fmt.Errorf("x: %w", wire.ErrTooMany), status: 429, code: "limit"},
+		"something else":         {body: `{"session_id":"ID","do":"drop"}`, err: errors.New("s3cret"), status: 500, code: "internal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSimulator{err: tc.err}
@@ -180,8 +177,8 @@ func FuzzFaultBody(f *testing.F) {
 			t.Fatalf("%d after %v", w.Code, sim.asked)
 		}
 		for _, o := range sim.asked {
-			if o.For != nil && (*o.For < 0 || *o.For > 24*time.Hour) {
-				t.Fatalf("for %s", *o.For)
+			if o.For < 0 || o.For > 24*time.Hour {
+				t.Fatalf("for %s", o.For)
 			}
 		}
 	})
