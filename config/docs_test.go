@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"voicegw/config/setting"
+	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // anyTools are tools with the names of voicegw.example.yaml.
-var anyTools = []ToolDeclaration{
-	{ID: "weather_lookup", Settings: []ToolSetting{{Name: "api_key", Type: TypeSecret, Default: setting.Secret{}}}},
-	{ID: "weather_lookup_next", VariantOf: "weather_lookup"},
+var anyTools = []registry.Entry{
+	{Spec: spec.Spec{ToolID: "weather_lookup", Settings: map[string]spec.Setting{"api_key": {Type: spec.SettingString, Secret: true, Default: []byte(`""`)}}}},
+	toolOf("weather_lookup_next", "weather_lookup"),
 }
 
 // aKeySet is a key set of an issuer.

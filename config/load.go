@@ -13,6 +13,7 @@ import (
 
 	"voicegw/config/setting"
 	"voicegw/internal/textutil"
+	"voicegw/registry"
 	"voicegw/transport"
 )
 
@@ -30,7 +31,7 @@ type Source struct {
 	// named files aren't read.
 	Client bool
 	// Tools are the program's tools, with settings under tools.
-	Tools []ToolDeclaration
+	Tools []registry.Entry
 	// Wires are the allowed wires; nil means [Wires].
 	Wires []transport.Wire
 	// ReadFile reads a file; nil means os.ReadFile. For tests.

@@ -1,32 +1,14 @@
 package config
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"time"
 
 	"voicegw/config/setting"
+	"voicegw/registry/spec"
 )
-
-// ToolDeclaration is a tool of the program, with its own settings.
-type ToolDeclaration struct {
-	ID string
-	// VariantOf is the tool whose other version it is; empty for a tool that is not a version.
-	VariantOf string
-	// Settings are in the order in which problems name them.
-	Settings []ToolSetting
-}
-
-// ToolSetting is one setting of a tool's own. Its key is tools.<id>.<name>.
-type ToolSetting struct {
-	Name string
-	// Type is the type of its values: a nil pointer to a string, setting.Secret, int, float64, bool,
-	// time.Duration or []string.
-	Type any
-	// Default has that type; nil means that the tool is off until the operator sets a value.
-	Default     any
-	Description string
-}
 
 // Tools are the settings of each tool by its id.
 type Tools map[string]*Tool
@@ -77,15 +59,19 @@ func (l *loader) knowTools() {
 	l.config.Tools = Tools{}
 	for _, d := range l.source.Tools {
 		t := &Tool{Enabled: true, variantOf: d.VariantOf}
-		for _, s := range d.Settings {
-			f := field{key: toolsPrefix + d.ID + "." + s.Name, value: reflect.New(reflect.TypeOf(s.Type).Elem()).Elem()}
-			if s.Default != nil {
-				f.value.Set(reflect.ValueOf(s.Default))
+		for _, name := range slices.Sorted(maps.Keys(d.Settings)) {
+			zero, value := ZeroSetting(d.Settings[name]), d.Settings[name].Value()
+			if zero == nil {
+				continue // of another version of the program
 			}
-			t.own = append(t.own, ownSetting{field: f, name: s.Name, has: s.Default != nil})
+			f := field{key: toolsPrefix + d.ToolID + "." + name, value: reflect.New(reflect.TypeOf(zero)).Elem()}
+			if value != nil {
+				f.value.Set(reflect.ValueOf(value))
+			}
+			t.own = append(t.own, ownSetting{field: f, name: name, has: value != nil})
 		}
-		l.config.Tools[d.ID] = t
-		l.know(t.fields(d.ID))
+		l.config.Tools[d.ToolID] = t
+		l.know(t.fields(d.ToolID))
 	}
 }
 
@@ -104,7 +90,7 @@ func (l *loader) settleTools() {
 func (l *loader) settleShares() {
 	sums := map[string]int{}
 	for _, d := range l.source.Tools {
-		t, key := l.config.Tools[d.ID], toolsPrefix+d.ID+".share"
+		t, key := l.config.Tools[d.ToolID], toolsPrefix+d.ToolID+".share"
 		if d.VariantOf == "" || l.refused(key) {
 			continue
 		}
@@ -131,13 +117,13 @@ func isEmpty(v reflect.Value) bool {
 	return false
 }
 
-// The types of a tool's own settings, for [ToolSetting.Type].
-var (
-	TypeString   = (*string)(nil)
-	TypeSecret   = (*setting.Secret)(nil)
-	TypeInteger  = (*int)(nil)
-	TypeNumber   = (*float64)(nil)
-	TypeBoolean  = (*bool)(nil)
-	TypeDuration = (*time.Duration)(nil)
-	TypeList     = (*[]string)(nil)
-)
+// ZeroSetting returns the zero value of the type of [spec.Setting.Value]; nil for an unknown type.
+func ZeroSetting(s spec.Setting) any {
+	if s.Secret {
+		return setting.Secret{}
+	}
+	return map[spec.SettingType]any{
+		spec.SettingString: "", spec.SettingInteger: 0, spec.SettingNumber: 0.0, spec.SettingBoolean: false,
+		spec.SettingDuration: time.Duration(0), spec.SettingList: []string{},
+	}[s.Type]
+}

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/config/setting"
+	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // TestAgentBudget: an agent's budget overrides the general one, field by field.
@@ -61,15 +63,19 @@ func TestConfirmations(t *testing.T) {
 }
 
 // weatherTools are tools with a setting of each type.
-var weatherTools = []ToolDeclaration{{ID: "kb_search"}, {ID: "weather_lookup", Settings: []ToolSetting{
-	{Name: "api_key", Type: TypeSecret, Description: "Key of the service."},
-	{Name: "base_url", Type: TypeString, Default: "https://weather.example", Description: "Where it is."},
-	{Name: "places", Type: TypeList, Default: []string{"Oslo"}, Description: "Where it knows the weather."},
-	{Name: "retries", Type: TypeInteger, Description: "How often it is asked again."},
-	{Name: "share", Type: TypeNumber, Default: 0.5, Description: "How much."},
-	{Name: "strict", Type: TypeBoolean, Default: true, Description: "Whether."},
-	{Name: "timeout", Type: TypeDuration, Default: 2 * time.Second, Description: "How long."},
-}}}
+var weatherTools = []registry.Entry{toolOf("kb_search", ""), {Spec: spec.Spec{ToolID: "weather_lookup", Settings: map[string]spec.Setting{
+	"api_key":  {Type: spec.SettingString, Secret: true, Description: "Key of the service."},
+	"base_url": {Type: spec.SettingString, Default: []byte(`"https://weather.example"`), Description: "Where it is."},
+	"places":   {Type: spec.SettingList, Default: []byte(`["Oslo"]`), Description: "Where it knows the weather."},
+	"retries":  {Type: spec.SettingInteger, Description: "How often it is asked again."},
+	"share":    {Type: spec.SettingNumber, Default: []byte("0.5"), Description: "How much."},
+	"strict":   {Type: spec.SettingBoolean, Default: []byte("true"), Description: "Whether."},
+	"timeout":  {Type: spec.SettingDuration, Default: []byte(`"2s"`), Description: "How long."},
+}}}}
+
+func toolOf(id, variantOf string) registry.Entry {
+	return registry.Entry{Spec: spec.Spec{ToolID: id, VariantOf: variantOf}}
+}
 
 // TestToolSettings: settings of tools come from files, variables and flags like all others, have their declared types,
 // and keep their secrets hidden.
@@ -172,7 +178,7 @@ func TestToolSettingsReload(t *testing.T) {
 
 // TestToolShares: a version of another tool has a share; other tools have none.
 func TestToolShares(t *testing.T) {
-	tools := []ToolDeclaration{{ID: "kb_search"}, {ID: "kb_search_b", VariantOf: "kb_search"}, {ID: "kb_search_c", VariantOf: "kb_search"}}
+	tools := []registry.Entry{toolOf("kb_search", ""), toolOf("kb_search_b", "kb_search"), toolOf("kb_search_c", "kb_search")}
 	for name, c := range map[string]struct {
 		file string
 		want string // part of the error; empty if it loads

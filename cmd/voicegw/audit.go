@@ -11,7 +11,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"voicegw/client/operator"
 	"voicegw/config/setting"
 	"voicegw/internal/audit"
 	"voicegw/internal/textutil"
@@ -42,7 +41,12 @@ func (f auditFlags) Run(ctx context.Context, p Process, parsed *kong.Context) er
 		return usage(err)
 	}
 	if f.Open {
-		return showList(ctx, p, f.operatorFlags, parsed, f.JSON, (*operator.Client).Approvals)
+		o, err := f.ProvideClient(ctx, p, parsed)
+		if err != nil {
+			return err
+		}
+		open, err := o.Approvals(ctx)
+		return p.showList(open, f.JSON, err)
 	}
 	path, err := p.auditPath(f, parsed)
 	if err != nil {
@@ -53,8 +57,6 @@ func (f auditFlags) Run(ctx context.Context, p Process, parsed *kong.Context) er
 		Filter: filter, Limit: f.Limit, JSON: f.JSON,
 		Width: width, Colour: isTerminal && variable(p.Environ, "NO_COLOR") == "",
 	})
-	ctx, stop := p.untilSignal(ctx)
-	defer stop()
 	report, err := p.readAudit(ctx, path, f.Follow, show)
 	err = errors.Join(err, show.CaughtUp())
 	for _, line := range report.Warnings() {
@@ -79,7 +81,7 @@ func (p Process) auditPath(flags auditFlags, parsed *kong.Context) (string, erro
 		}
 		return flags.File, nil
 	}
-	cfg, _, err := p.load(flags.Config, flags.Set, parsed)
+	cfg, _, err := p.load(flags.configFlags, false, parsed)
 	if err != nil {
 		return "", err
 	}

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"voicegw/client/operator"
 	"voicegw/internal/textutil"
 	"voicegw/protocol"
@@ -268,20 +266,14 @@ type drainFlags struct {
 
 const drainEvery = 500 * time.Millisecond
 
-func (flags drainFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+func (flags drainFlags) Run(ctx context.Context, p Process, o *operator.Client) error {
 	if flags.Timeout != 0 && (flags.Timeout < time.Second || flags.Timeout > 24*time.Hour) {
 		return usage(fmt.Errorf("--timeout is %s; use 1s to 24h", flags.Timeout))
 	}
-	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
-		at, err := o.Drain(ctx, flags.Timeout)
-		if err != nil {
-			return err
-		}
-		return p.watchDrain(ctx, o, at)
-	})
-}
-
-func (p Process) watchDrain(ctx context.Context, o *operator.Client, at protocol.DrainProgress) error {
+	at, err := o.Drain(ctx, flags.Timeout)
+	if err != nil {
+		return err
+	}
 	show := newDrainShow(p.Stderr)
 	every := time.NewTicker(drainEvery)
 	defer every.Stop()

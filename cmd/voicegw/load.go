@@ -11,7 +11,6 @@ import (
 	"voicegw/client/load"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
-	"voicegw/config"
 )
 
 type loadFlags struct {
@@ -46,8 +45,6 @@ func (flags loadRunFlags) Run(ctx context.Context, p Process, parsed *kong.Conte
 	}
 	progress := load.NewProgress(p.Stderr, flags.Quiet)
 	options.Progress = progress.Show
-	ctx, stop := p.untilSignal(ctx)
-	defer stop()
 	rep, err := load.Run(ctx, options)
 	progress.End()
 	switch {
@@ -79,7 +76,7 @@ func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Opt
 		return o, nil, err
 	}
 	if o.APIKey == "" {
-		cfg, _, err := p.loadFrom(config.Source{Environ: p.Environ, Client: true}, nil, parsed)
+		cfg, _, err := p.load(configFlags{}, true, parsed)
 		if err != nil {
 			return o, nil, err
 		}

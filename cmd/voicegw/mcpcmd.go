@@ -65,10 +65,10 @@ type locked struct {
 	*mcp.Lock
 }
 
-// openLock reads the configuration and the lock file, which may not exist yet.
-func (s configFlags) openLock(p Process, parsed *kong.Context) (*locked, error) {
-	source := config.Source{Environ: p.Environ, File: s.Config, FileFrom: "--config"}
-	problems := p.withFlags(&source, s.Set, parsed)
+// ProvideLock reads the configuration and the lock file, which may not exist yet. Kong calls it for each Run that has a
+// *locked as a parameter.
+func (flags configFlags) ProvideLock(p Process, parsed *kong.Context) (*locked, error) {
+	source, problems := p.source(flags, parsed)
 	cfg, err := config.LoadMCP(source)
 	if err := errors.Join(problems.Err(), err); err != nil {
 		return nil, usage(err)
@@ -153,11 +153,7 @@ func (flags mcpAddFlags) decisions() map[string]json.RawMessage {
 }
 
 // Run shows or approves tools of a server.
-func (flags mcpAddFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	l, err := flags.openLock(p, parsed)
-	if err != nil {
-		return err
-	}
+func (flags mcpAddFlags) Run(ctx context.Context, p Process, l *locked) error {
 	says, err := l.ask(ctx, flags.Server)
 	if err != nil {
 		return err
@@ -247,11 +243,7 @@ func (l *locked) changes(server string, says map[string]mcp.Said) map[string][]s
 }
 
 // Run shows the changes. The exit code is 1 if there are any.
-func (flags mcpDiffFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	l, err := flags.openLock(p, parsed)
-	if err != nil {
-		return err
-	}
+func (flags mcpDiffFlags) Run(ctx context.Context, p Process, l *locked) error {
 	servers := slices.Sorted(maps.Keys(l.Servers))
 	if flags.Server != "" {
 		servers = []string{flags.Server}
@@ -286,11 +278,7 @@ func describeChange(server string, said mcp.Said, name string, lines []string) s
 }
 
 // Run approves changes, and removes tools that the server does not have any more. The decisions stay.
-func (flags mcpUpdateFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	l, err := flags.openLock(p, parsed)
-	if err != nil {
-		return err
-	}
+func (flags mcpUpdateFlags) Run(ctx context.Context, p Process, l *locked) error {
 	says, err := l.ask(ctx, flags.Server)
 	if err != nil {
 		return err
@@ -325,11 +313,7 @@ func (flags mcpUpdateFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 }
 
 // Run lists the approved tools.
-func (flags mcpListFlags) Run(p Process, parsed *kong.Context) error {
-	l, err := flags.openLock(p, parsed)
-	if err != nil {
-		return err
-	}
+func (mcpListFlags) Run(p Process, l *locked) error {
 	tools, problems := l.Tools()
 	if len(problems) > 0 {
 		return usage(lockProblems(l.cfg.Lock, problems))
@@ -352,7 +336,7 @@ type mcpServeFlags struct {
 }
 
 // Run serves until the client closes standard input.
-func (flags mcpServeFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+func (flags mcpServeFlags) Run(ctx context.Context, caller callerContext, p Process, parsed *kong.Context) error {
 	if err := checkScopes(flags.Scope); err != nil {
 		return usage(err)
 	}
@@ -360,15 +344,15 @@ func (flags mcpServeFlags) Run(ctx context.Context, p Process, parsed *kong.Cont
 	if err != nil {
 		return usage(err)
 	}
-	cfg, _, err := p.load(flags.Config, flags.Set, parsed)
+	cfg, _, err := p.load(flags.configFlags, false, parsed)
 	if err != nil {
 		return usage(err)
 	}
 	logger := newLog(p.Stderr, flags.LogLevel, "auto", cfg.Secrets()...).logger
-	return p.withTools(ctx, cfg, flags.Store, logger, func(b *toolBench) error {
+	return p.withTools(caller, cfg, flags.Store, logger, func(b *toolBench) error {
 		var follows sync.WaitGroup
 		defer follows.Wait()
-		ctx, stop := p.untilSignal(ctx)
+		ctx, stop := context.WithCancel(ctx)
 		defer stop()
 		o := mcpOptions(cfg, b.executor)
 		o.Tools, o.Live, o.Audit, o.Logger, o.Changes = b.tools.Snapshot, b.live, b.audit, logger, true

@@ -24,16 +24,10 @@ type operatorFlags struct {
 	configFlags
 }
 
-type listFlags struct {
-	operatorFlags
-	JSON bool `help:"Write JSON." name:"json"`
-}
-
 // gateway returns the configuration, the address and the trust of the gateway of a command.
-func (p Process) gateway(address, ca, file string, sets []string, parsed *kong.Context) (cfg *config.Config, base string,
+func (p Process) gateway(address, ca string, flags configFlags, parsed *kong.Context) (cfg *config.Config, base string,
 	trusted *tls.Config, err error) {
-	source := config.Source{Environ: p.Environ, File: file, FileFrom: "--config", Client: true}
-	if cfg, _, err = p.loadFrom(source, sets, parsed); err == nil {
+	if cfg, _, err = p.load(flags, true, parsed); err == nil {
 		base, trusted, err = gatewayOf(address, ca, cfg)
 	}
 	if err != nil {
@@ -42,8 +36,9 @@ func (p Process) gateway(address, ca, file string, sets []string, parsed *kong.C
 	return cfg, base, trusted, nil
 }
 
-func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator.Client, error) {
-	cfg, base, trusted, err := p.gateway(flags.URL, flags.CA, flags.Config, flags.Set, parsed)
+// ProvideClient returns a client of the running gateway; kong calls it for each Run that has one as a parameter.
+func (flags operatorFlags) ProvideClient(ctx context.Context, p Process, parsed *kong.Context) (*operator.Client, error) {
+	cfg, base, trusted, err := p.gateway(flags.URL, flags.CA, flags.configFlags, parsed)
 	if err != nil {
 		return nil, err
 	}
@@ -53,34 +48,24 @@ func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator.
 			return nil, err
 		}
 	}
-	return operator.New(base, key, trusted), nil
+	o := operator.New(base, key, trusted)
+	context.AfterFunc(ctx, o.Close)
+	return o, nil
 }
 
-// ask calls question with a client for the running gateway, until a signal.
-func (p Process) ask(ctx context.Context, flags operatorFlags, parsed *kong.Context,
-	question func(context.Context, *operator.Client) error) error {
-	o, err := p.operator(flags, parsed)
-	if err != nil {
+type listFlags struct {
+	operatorFlags
+	JSON bool `help:"Write JSON." name:"json"`
+}
+
+func (p Process) showList(list interface{ Table(file any) string }, asJSON bool, err error) error {
+	switch {
+	case err != nil:
 		return err
+	case asJSON:
+		return p.printJSON(list)
 	}
-	defer o.Close()
-	ctx, stop := p.untilSignal(ctx)
-	defer stop()
-	return question(ctx, o)
-}
-
-func showList[T interface{ Table(file any) string }](ctx context.Context, p Process, flags operatorFlags,
-	parsed *kong.Context, asJSON bool, question func(*operator.Client, context.Context) (T, error)) error {
-	return p.ask(ctx, flags, parsed, func(ctx context.Context, o *operator.Client) error {
-		answer, err := question(o, ctx)
-		switch {
-		case err != nil:
-			return err
-		case asJSON:
-			return p.printJSON(answer)
-		}
-		return p.print(answer.Table(p.Stdout))
-	})
+	return p.print(list.Table(p.Stdout))
 }
 
 type blocksFlags struct {
@@ -95,31 +80,26 @@ type blocksRemoveFlags struct {
 	User userIdentity `arg:"" help:"The user's name."`
 }
 
-func (flags blocksListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	return showList(ctx, p, flags.operatorFlags, parsed, flags.JSON, (*operator.Client).Blocks)
+func (flags blocksListFlags) Run(ctx context.Context, p Process, o *operator.Client) error {
+	blocks, err := o.Blocks(ctx)
+	return p.showList(blocks, flags.JSON, err)
 }
 
-func (flags blocksRemoveFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
-		if err := o.Unblock(ctx, string(flags.User)); err != nil {
-			return err
-		}
-		return p.print(fmt.Sprintf("%s may connect again.\n", textutil.Quote(string(flags.User))))
-	})
+func (flags blocksRemoveFlags) Run(ctx context.Context, p Process, o *operator.Client) error {
+	if err := o.Unblock(ctx, string(flags.User)); err != nil {
+		return err
+	}
+	return p.print(textutil.Quote(string(flags.User)) + " may connect again.\n")
 }
 
-type consoleFlags struct {
-	operatorFlags
-}
+type consoleFlags struct{ operatorFlags }
 
-func (flags consoleFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
-		link, err := o.ConsoleLink(ctx)
-		if err != nil {
-			return err
-		}
-		return p.print(link + "\n")
-	})
+func (consoleFlags) Run(ctx context.Context, p Process, o *operator.Client) error {
+	link, err := o.ConsoleLink(ctx)
+	if err != nil {
+		return err
+	}
+	return p.print(link + "\n")
 }
 
 type jobsFlags struct {
@@ -138,20 +118,17 @@ type jobsCancelFlags struct {
 	ID string `arg:"" help:"The job's id."`
 }
 
-func (flags jobsListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	return showList(ctx, p, flags.operatorFlags, parsed, flags.JSON, func(o *operator.Client, ctx context.Context) (operator.Jobs, error) {
-		return o.Jobs(ctx, flags.User)
-	})
+func (flags jobsListFlags) Run(ctx context.Context, p Process, o *operator.Client) error {
+	jobs, err := o.Jobs(ctx, flags.User)
+	return p.showList(jobs, flags.JSON, err)
 }
 
-func (flags jobsCancelFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
-		j, err := o.CancelJob(ctx, flags.ID)
-		if err != nil {
-			return err
-		}
-		return p.print(fmt.Sprintf("%s (%s) is cancelled.\n", textutil.Quote(j.ID), textutil.Quote(j.Name)))
-	})
+func (flags jobsCancelFlags) Run(ctx context.Context, p Process, o *operator.Client) error {
+	j, err := o.CancelJob(ctx, flags.ID)
+	if err != nil {
+		return err
+	}
+	return p.print(fmt.Sprintf("%s (%s) is cancelled.\n", textutil.Quote(j.ID), textutil.Quote(j.Name)))
 }
 
 // healthFlags are the flags of health, a probe for containers without curl.
@@ -164,14 +141,12 @@ type healthFlags struct {
 
 // Run checks a gateway. The exit code is 0 if it is alive or, with Ready, ready.
 func (flags healthFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	_, base, trusted, err := p.gateway(flags.URL, flags.CA, flags.Config, flags.Set, parsed)
+	_, base, trusted, err := p.gateway(flags.URL, flags.CA, flags.configFlags, parsed)
 	if err != nil {
 		return err
 	}
 	o := operator.New(base, "", trusted) // needs no key
 	defer o.Close()
-	ctx, stop := p.untilSignal(ctx)
-	defer stop()
 	health, err := o.Health(ctx, flags.Ready)
 	if err != nil {
 		return err
@@ -225,31 +200,33 @@ type agentsApplyFlags struct {
 	File []string `arg:"" help:"YAML documents." type:"existingfile"`
 }
 
-func (flags agentsListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	return showList(ctx, p, flags.operatorFlags, parsed, flags.JSON, (*operator.Client).Agents)
+func (flags agentsListFlags) Run(ctx context.Context, p Process, o *operator.Client) error {
+	agents, err := o.Agents(ctx)
+	return p.showList(agents, flags.JSON, err)
 }
 
-func (flags agentsShowFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
-		a, err := o.Agent(ctx, flags.ID)
-		if err != nil {
-			return err
-		}
-		return p.printJSON(a)
-	})
+func (flags agentsShowFlags) Run(ctx context.Context, p Process, o *operator.Client) error {
+	a, err := o.Agent(ctx, flags.ID)
+	if err != nil {
+		return err
+	}
+	return p.printJSON(a)
+}
+
+func (flags agentsDeleteFlags) Run(ctx context.Context, p Process, o *operator.Client) error {
+	if err := o.DeleteAgent(ctx, flags.ID); err != nil {
+		return err
+	}
+	return p.print(textutil.Quote(flags.ID) + " is deleted.\n")
 }
 
 // Run applies the documents in order, and continues after an invalid one.
-func (flags agentsApplyFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
-		var failed error
-		for _, file := range flags.File {
-			if err := p.applyAgent(ctx, o, file); err != nil {
-				failed = errors.Join(failed, err)
-			}
-		}
-		return failed
-	})
+func (flags agentsApplyFlags) Run(ctx context.Context, p Process, o *operator.Client) error {
+	var failed error
+	for _, file := range flags.File {
+		failed = errors.Join(failed, p.applyAgent(ctx, o, file))
+	}
+	return failed
 }
 
 func (p Process) applyAgent(ctx context.Context, o *operator.Client, file string) error {
@@ -275,13 +252,4 @@ func (p Process) applyAgent(ctx context.Context, o *operator.Client, file string
 		p.complain("warning: %s: %s", file, textutil.Quote(w))
 	}
 	return p.print(fmt.Sprintf("%s is %s: version %s\n", textutil.Quote(id), what, textutil.Quote(a.Version)))
-}
-
-func (flags agentsDeleteFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
-		if err := o.DeleteAgent(ctx, flags.ID); err != nil {
-			return err
-		}
-		return p.print(textutil.Quote(flags.ID) + " is deleted.\n")
-	})
 }

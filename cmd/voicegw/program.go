@@ -66,16 +66,26 @@ type helpFlags struct {
 	Command []string `arg:"" optional:"" help:"The command."`
 }
 
+// callerContext is the context of Run's caller, for commands that handle signals themselves. A context.Context of other
+// commands ends at the first signal, too.
+type callerContext interface{ context.Context }
+
 // Run runs the program and returns the exit code. Cancelling ctx acts like a first signal.
 func Run(ctx context.Context, p Process) int {
 	var cli grammar
-	exited := false
+	exited, stop := false, func() {}
+	defer func() { stop() }()
 	parser, err := kong.New(&cli,
 		kong.Name("voicegw"),
 		kong.Description("A gateway between voice clients and realtime models."),
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(int) { exited = true }), // --help has been answered
-		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(p),
+		kong.BindTo(ctx, (*callerContext)(nil)),
+		kong.BindSingletonProvider(func() (until context.Context) {
+			until, stop = p.untilSignal(ctx)
+			return until
+		}),
 		kong.Vars{"scripts": strings.Join(load.ExampleNames(), ", ")},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	)
@@ -96,7 +106,7 @@ func Run(ctx context.Context, p Process) int {
 		p.complain("%s", hint(args, err))
 		return exitUsage
 	}
-	return p.exit(parsed.Run(p))
+	return p.exit(parsed.Run())
 }
 
 func hint(args []string, err error) string {

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +18,6 @@ import (
 	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/build"
-	"voicegw/registry/spec"
 )
 
 // registryData returns tool_registry.json. The error is registry.ErrEmpty if none was built.
@@ -127,50 +124,27 @@ func checkTools(cfg *config.Config, tools *registry.Snapshot, more ...registry.E
 	return problems.Err()
 }
 
-var settingTypes = map[spec.SettingType]any{
-	spec.SettingString: config.TypeString, spec.SettingInteger: config.TypeInteger, spec.SettingNumber: config.TypeNumber,
-	spec.SettingBoolean: config.TypeBoolean, spec.SettingDuration: config.TypeDuration, spec.SettingList: config.TypeList,
-}
-
-// declaredTools returns the settings of all tools; none without a registry, which the command that needs it reports.
-func (p Process) declaredTools(foreign []registry.Entry) []config.ToolDeclaration {
+// builtIn returns the built-in registry without loading it.
+func (p Process) builtIn() (file registry.File, err error) {
 	data, err := p.registryData()
-	if err != nil {
-		return nil
+	if err == nil {
+		err = json.Unmarshal(data, &file)
 	}
-	var file registry.File
-	if err := json.Unmarshal(data, &file); err != nil {
-		return nil
-	}
-	var all []config.ToolDeclaration
-	for _, t := range append(file.Tools, foreign...) {
-		d := config.ToolDeclaration{ID: t.ToolID, VariantOf: t.VariantOf}
-		for _, name := range slices.Sorted(maps.Keys(t.Settings)) {
-			s := t.Settings[name]
-			typ := settingTypes[s.Type]
-			if s.Secret {
-				typ = config.TypeSecret
-			}
-			if typ != nil {
-				d.Settings = append(d.Settings, config.ToolSetting{Name: name, Type: typ, Default: s.Value(), Description: s.Description})
-			}
-		}
-		all = append(all, d)
-	}
-	return all
+	return file, err
 }
 
 // anySettings gives each required setting some value, to check whether the tools load.
 func (p Process) anySettings() map[string]registry.ToolSettings {
 	all := map[string]registry.ToolSettings{}
-	for _, d := range p.declaredTools(nil) {
+	file, _ := p.builtIn() // loading it reports the error
+	for _, t := range file.Tools {
 		values := map[string]any{}
-		for _, s := range d.Settings {
-			if s.Default == nil {
-				values[s.Name] = reflect.Zero(reflect.TypeOf(s.Type).Elem()).Interface()
+		for name, s := range t.Settings {
+			if s.Value() == nil {
+				values[name] = config.ZeroSetting(s)
 			}
 		}
-		all[d.ID] = registry.ToolSettings{Values: values}
+		all[t.ToolID] = registry.ToolSettings{Values: values}
 	}
 	return all
 }

@@ -51,7 +51,9 @@ type reloader struct {
 }
 
 func (p Process) reloader(s *server, flags serveFlags, parsed *kong.Context) *reloader {
-	read := func() (*config.Config, []string, error) { return p.load(flags.Config, flags.Set, parsed) }
+	read := func() (*config.Config, []string, error) {
+		return p.load(configFlags{flags.Config, flags.Set}, false, parsed)
+	}
 	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, files: toolFiles(s.cfg.ToolDirs, s.cfg.MCP),
 		sweeps: p.sweeps, read: read}
 }

@@ -54,14 +54,14 @@ const (
 	headerBytes = 32 << 10
 )
 
-func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+func (flags serveFlags) Run(ctx callerContext, p Process, parsed *kong.Context) error {
 	if n := schedulers(runtime.GOMAXPROCS(0), variable(p.Environ, "GOMAXPROCS")); n > 0 {
 		runtime.GOMAXPROCS(n)
 	}
 	if variable(p.Environ, "GOGC") == "" {
 		debug.SetGCPercent(50) // a relayed frame makes no garbage, so less memory costs little
 	}
-	cfg, warnings, err := p.load(flags.Config, flags.Set, parsed)
+	cfg, warnings, err := p.load(configFlags{flags.Config, flags.Set}, false, parsed)
 	if flags.CheckConfig {
 		return flags.checkConfig(ctx, p, cfg, warnings, err)
 	}

@@ -50,15 +50,13 @@ type benchFlags struct {
 	LogLevel string `help:"Minimum log level: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
 }
 
-func (p Process) load(file string, sets []string, parsed *kong.Context) (*config.Config, []string, error) {
-	return p.loadFrom(config.Source{Environ: p.Environ, File: file, FileFrom: "--config"}, sets, parsed)
-}
-
-// withFlags adds a command's flags to a source: those with a key, and --set.
-func (p Process) withFlags(source *config.Source, sets []string, parsed *kong.Context) (problems config.Problems) {
+// source returns a command's source: the file, the environment, the flags with a key, and --set.
+func (p Process) source(flags configFlags, parsed *kong.Context) (source config.Source, problems config.Problems) {
+	source = config.Source{Environ: p.Environ, File: flags.Config, FileFrom: "--config"}
 	if source.File == "" {
 		source.File, source.FileFrom = variable(p.Environ, "VOICEGW_CONFIG"), "VOICEGW_CONFIG"
 	}
+	sets := flags.Set
 	for _, at := range parsed.Path {
 		if at.Flag == nil {
 			continue
@@ -80,21 +78,22 @@ func (p Process) withFlags(source *config.Source, sets []string, parsed *kong.Co
 			sets = sets[1:]
 		}
 	}
-	return problems
+	return source, problems
 }
 
-// loadFrom reads a configuration with a command's flags.
-func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Context) (*config.Config, []string, error) {
-	problems := p.withFlags(&source, sets, parsed)
-	var others foreign
-	if !source.Client {
-		dirs, servers := config.ForeignTools(source)
-		var err error
-		if others, err = foreignTools(dirs, servers); err != nil {
+// load reads a configuration with a command's flags. A client of a gateway needs only its address and key.
+func (p Process) load(flags configFlags, client bool, parsed *kong.Context) (*config.Config, []string, error) {
+	source, problems := p.source(flags, parsed)
+	source.Client = client
+	file, _ := p.builtIn() // the command that needs it reports the error
+	source.Tools = file.Tools
+	if !client {
+		others, err := foreignTools(config.ForeignTools(source))
+		if err != nil {
 			return nil, nil, err // the configuration of tools cannot be checked without them
 		}
+		source.Tools = append(source.Tools, others.entries...)
 	}
-	source.Tools = p.declaredTools(others.entries)
 	c, warnings, err := config.Load(source)
 	if found, ok := errors.AsType[config.Problems](err); ok {
 		problems = append(problems, found...)

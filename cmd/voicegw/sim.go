@@ -43,7 +43,7 @@ type simRunFlags struct {
 
 func (f simRunFlags) config(parsed *kong.Context) (config.Sim, error) {
 	// This command ignores the gateway's file and environment.
-	cfg, _, err := Process{}.loadFrom(config.Source{}, nil, parsed)
+	cfg, _, err := Process{}.load(configFlags{}, false, parsed)
 	var problems config.Problems
 	if err != nil && !errors.As(err, &problems) {
 		return config.Sim{}, err
@@ -78,7 +78,7 @@ func (f simRunFlags) checkLives(problems *config.Problems) {
 	}
 }
 
-func (f simRunFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+func (f simRunFlags) Run(ctx callerContext, p Process, parsed *kong.Context) error {
 	cfg, err := f.config(parsed)
 	if err != nil {
 		return usage(err)

@@ -59,8 +59,6 @@ func (flags simPhoneFlags) Run(ctx context.Context, p Process, parsed *kong.Cont
 			return usage(fmt.Errorf("--out: %w", err))
 		}
 	}
-	ctx, stop := p.untilSignal(ctx)
-	defer stop()
 	display := talk.NewDisplay(p.Stdout, flags.JSON)
 	o := flags.CarrierOptions
 	o.Gateway, o.Note = flags.URL, display.Note

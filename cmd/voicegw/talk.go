@@ -48,8 +48,6 @@ func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 			return usage(fmt.Errorf("--out: %w", err))
 		}
 	}
-	ctx, stop := p.untilSignal(ctx)
-	defer stop()
 	if _, isTerminal := textutil.Width(p.Stdin); isTerminal && !flags.JSON && options.Approval == voice.ApprovalNobody {
 		if answers, done, err := textutil.OpenTyped(); err == nil {
 			defer done()
@@ -160,20 +158,18 @@ type chatFlags struct {
 	Timeout      time.Duration `help:"End the voice session after this much silence." default:"30s"`
 }
 
-func (flags chatFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+func (flags chatFlags) Run(ctx context.Context, p Process, o *operator.Client, parsed *kong.Context) error {
 	voice, err := voiceOptions(flags, parsed)
 	voice.TimeZone = user.ZoneHere(p.Environ)
 	if err != nil {
 		return usage(err)
 	}
-	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
-		voice.Client = clientWith(o.Trust)
-		return talk.Chat(ctx, talk.ChatOptions{
-			Client:       &talk.TextClient{BaseURL: o.Base, APIKey: o.Key, Client: clientWith(o.Trust)},
-			Conversation: flags.Conversation, Agent: flags.Agent, TimeZone: voice.TimeZone, User: string(flags.User),
-			Messages: flags.Message, Approval: approval(flags.Approve, flags.Deny), OnByVoice: flags.Voice, Voice: voice, JSON: flags.JSON,
-			In: p.Stdin, Out: p.Stdout, Complain: func(err error) { p.complain("%v", err) },
-		})
+	voice.Client = clientWith(o.Trust)
+	return talk.Chat(ctx, talk.ChatOptions{
+		Client:       &talk.TextClient{BaseURL: o.Base, APIKey: o.Key, Client: voice.Client},
+		Conversation: flags.Conversation, Agent: flags.Agent, TimeZone: voice.TimeZone, User: string(flags.User),
+		Messages: flags.Message, Approval: approval(flags.Approve, flags.Deny), OnByVoice: flags.Voice, Voice: voice, JSON: flags.JSON,
+		In: p.Stdin, Out: p.Stdout, Complain: func(err error) { p.complain("%v", err) },
 	})
 }
 

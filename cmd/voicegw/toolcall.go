@@ -61,7 +61,7 @@ func checkScopes(scopes []string) error {
 }
 
 // Run makes one call as the model of a conversation would, with the same policy, ledger and audit log.
-func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+func (flags toolsCallFlags) Run(ctx context.Context, caller callerContext, p Process, parsed *kong.Context) error {
 	if err := flags.check(); err != nil {
 		return usage(err)
 	}
@@ -73,13 +73,13 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 		}
 		args = data
 	}
-	cfg, _, err := p.load(flags.Config, flags.Set, parsed)
+	cfg, _, err := p.load(flags.configFlags, false, parsed)
 	if err != nil {
 		return usage(err)
 	}
 	logger := newLog(p.Stderr, flags.LogLevel, "auto").logger
-	return p.withTools(ctx, cfg, flags.Store, logger, func(bench *toolBench) error {
-		ctx, stop := p.untilSignal(ctx)
+	return p.withTools(caller, cfg, flags.Store, logger, func(bench *toolBench) error {
+		ctx, stop := context.WithCancel(ctx)
 		defer stop()
 		c := &oneCall{p: p, bench: bench, yes: flags.Yes}
 		c.call.Tool, c.call.Args, c.call.Key = strings.ReplaceAll(flags.Name, "-", "_"), args, flags.Key

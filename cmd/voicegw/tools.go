@@ -185,11 +185,7 @@ type toolsDescribeFlags struct {
 
 // registryFile parses the built-in registry without loading it, and adds the built-in tools.
 func (p Process) registryFile() (registry.File, error) {
-	var file registry.File
-	data, err := p.registryData()
-	if err == nil {
-		err = json.Unmarshal(data, &file)
-	}
+	file, err := p.builtIn()
 	if err != nil {
 		return file, err
 	}

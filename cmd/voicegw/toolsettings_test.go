@@ -19,7 +19,11 @@ func TestToolSettingsAreJoined(t *testing.T) {
 		"retries": {Type: spec.SettingInteger, Description: "How often.", Default: []byte("3")},
 	}}, Forms: registry.Forms{OpenAI: []byte("{}"), OpenAIChat: []byte("{}")}})
 	p := Process{Registry: func() ([]byte, error) { return data, nil }}
-	cfg, _, err := config.Load(config.Source{Tools: p.declaredTools(nil), Environ: []string{"VOICEGW_TOOLS_WEATHER_API_KEY=key-of-weather", "VOICEGW_TOOLS_WEATHER_ENABLED=no"}})
+	file, err := p.builtIn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, _, err := config.Load(config.Source{Tools: file.Tools, Environ: []string{"VOICEGW_TOOLS_WEATHER_API_KEY=key-of-weather", "VOICEGW_TOOLS_WEATHER_ENABLED=no"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +35,7 @@ func TestToolSettingsAreJoined(t *testing.T) {
 	if tried := p.anySettings()["weather"].Values["api_key"]; tried != (setting.Secret{}) {
 		t.Errorf("the build tries it with %v", tried)
 	}
-	if all := (Process{Registry: func() ([]byte, error) { return nil, registry.ErrEmpty }}).declaredTools(nil); len(all) > 0 {
+	if all := (Process{Registry: func() ([]byte, error) { return nil, registry.ErrEmpty }}).anySettings(); len(all) > 0 {
 		t.Errorf("without a registry there are %v", all)
 	}
 }
