@@ -21,7 +21,6 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/session"
-	"voicegw/store"
 	"voicegw/transport"
 )
 
@@ -34,22 +33,23 @@ type agents struct {
 }
 
 // openAgents reads the agents' files and the edits in the store. An error about files is a config.Problems.
-func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports map[string]transport.Transport,
-	edits *store.Agents, logger *slog.Logger) (*agents, error) {
+func (b *toolBench) openAgents(transports map[string]transport.Transport) error {
+	cfg := b.cfg
 	o := agent.Options{
 		Default: agent.Agent{ID: cfg.Agent.Name, Name: cfg.Agent.Name, Playbook: cfg.Agent.Instructions,
 			Greeting: cfg.Agent.Greeting, Language: cfg.Agent.Language},
-		World: func() agent.World { return agentWorld(cfg, tools(), transports) },
-		Edits: edits, Logger: logger.With("component", "agents"),
+		World: func() agent.World { return agentWorld(cfg, b.tools.Snapshot(), transports) },
+		Edits: b.caps.store.Agents(), Logger: b.caps.logger.With("component", "agents"),
 	}
 	var err error
 	if o.Files, err = readAgents(cfg, o.World()); err != nil {
-		return nil, err
+		return err
 	}
 	logAgentWarnings(o.Logger, o.Files)
-	a := &agents{cfg: cfg, catalog: agent.New(o), voices: voices(cfg)}
-	a.catalog.Snapshot() // so that sessions don't wait for the edits to be read
-	return a, nil
+	b.agents = &agents{cfg: cfg, catalog: agent.New(o), voices: voices(cfg)}
+	b.agents.catalog.Snapshot() // so that sessions don't wait for the edits to be read
+	b.caps.agents.Set(b.agents.catalog, b.tools.Snapshot)
+	return nil
 }
 
 // readAgents reads the agents' files. The error is config.Problems.
@@ -120,13 +120,7 @@ func agentProblems(folder string, err error) error {
 			problems.Add("agents.path", "%v", one)
 			continue
 		}
-		for _, p := range found.Problems {
-			where := folder + string(os.PathSeparator) + found.Name
-			if p.Line > 0 {
-				where += fmt.Sprintf(":%d", p.Line)
-			}
-			problems.Add(where, "%s.", p.Text)
-		}
+		addStrict(&problems, folder+string(os.PathSeparator)+found.Name, found)
 	}
 	return problems
 }
@@ -205,27 +199,23 @@ func agentBudget(own agent.Budget, common config.Budget) calls.Budget {
 	return budget(b.Or(common))
 }
 
-func (s *server) live(source string, session registry.Session) []string {
-	return liveValues(s.cfg, s.agents, s.caps, source, session)
-}
-
-// liveValues returns the values of a source under dynamic. It does not block and is safe for concurrent use.
-func liveValues(cfg *config.Config, all *agents, caps *capabilities, source string, session registry.Session) []string {
+// live returns the values of a source under dynamic. It does not block and is safe for concurrent use.
+func (b *toolBench) live(source string, session registry.Session) []string {
 	switch source {
 	case spec.LiveAgents:
-		return all.switchable(session.Agent)
+		return b.agents.switchable(session.Agent)
 	case spec.LiveCalendars:
 		names := []string{string(calendar.Primary)}
-		if cfg.Calendar.Team != "" {
+		if b.cfg.Calendar.Team != "" {
 			names = append(names, string(calendar.Team))
 		}
-		if cfg.Calendar.Personal != "" {
+		if b.cfg.Calendar.Personal != "" {
 			names = append(names, string(calendar.Personal))
 		}
 		return names
 	case spec.LiveNamespaces:
 		var names []string
-		for _, namespace := range caps.library.For(kb.Asker{User: session.UserID, Vouched: session.Vouched,
+		for _, namespace := range b.caps.library.For(kb.Asker{User: session.UserID, Vouched: session.Vouched,
 			Agent: session.Agent, Scopes: session.Scopes}).Granted() {
 			names = append(names, string(namespace))
 		}

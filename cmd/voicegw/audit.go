@@ -115,12 +115,10 @@ func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 		Session: f.Session, User: string(f.User), Tool: strings.ReplaceAll(f.Tool, "-", "_"), Event: audit.Event(f.Event),
 		Failed: f.Failed, Undelivered: f.Undelivered,
 	}
-	events := []audit.Event{"", audit.EventTool, audit.EventConfirmation, audit.EventIntent, audit.EventNote,
-		audit.EventJobStarted, audit.EventJobEnded, audit.EventJobCancelled, audit.EventJobTold, audit.EventClaim,
-		audit.EventExact, audit.EventStopped, audit.EventDamage}
-	if !slices.Contains(events, filter.Event) {
-		return filter, fmt.Errorf("--event is %q; use one of tool_execution, confirmation, intent_refused, tool_note, "+
-			"job_started, job_ended, job_cancelled, job_told, claim_unmatched, exact_sentence, answer_stopped, damage_accepted", f.Event)
+	const events = "tool_execution, confirmation, intent_refused, tool_note, job_started, job_ended, job_cancelled, job_told, " +
+		"claim_unmatched, exact_sentence, answer_stopped, damage_accepted"
+	if f.Event != "" && !slices.Contains(strings.Split(events, ", "), f.Event) {
+		return filter, fmt.Errorf("--event is %q; use one of %s", f.Event, events)
 	}
 	for _, name := range f.Error {
 		t := registry.ErrorType(strings.ToUpper(name))

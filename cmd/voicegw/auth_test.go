@@ -17,18 +17,14 @@ func TestLimitsOfPrincipals(t *testing.T) {
 	cfg.Auth.JWT["idp"] = &config.AuthIssuer{
 		Issuer: "i", Audience: []string{"voicegw"}, HSSecret: setting.NewSecret("0123456789abcdef0123456789abcdef"), Limits: config.AuthLimits{MinutesPerDay: 60},
 	}
-	s := &server{cfg: cfg}
+	s := &server{toolBench: toolBench{cfg: cfg}}
 	cfg.APIKey = setting.NewSecret("0123456789abcdef")
 	who, err := s.authenticator(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.auth = auth.Only(who)
-	defer func() {
-		if err := s.closeAuth(); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer who.Close()
 	for id, want := range map[string]auth.Limits{
 		"key:" + key.ID(): {Sessions: 3, CostPerDay: 1.5}, "jwt:idp:ada": {MinutesPerDay: 60},
 		"key:0123abcd": {}, "jwt:other:ada": {}, "operator": {}, "local": {}, "": {},

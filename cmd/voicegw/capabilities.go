@@ -116,14 +116,15 @@ func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 	if err != nil {
 		return err
 	}
-	if c.embed, err = newEmbedder(cfg.Embeddings); err != nil {
+	embedder, err := c.openEmbedder(cfg.Embeddings)
+	if err != nil {
 		return fmt.Errorf("kb.embeddings: %w", err)
 	}
 	synonyms, err := openSynonyms(cfg)
 	if err != nil {
 		return err
 	}
-	index, err := c.openIndex(ctx, cfg, synonyms)
+	index, err := c.openIndex(ctx, cfg, embedder, synonyms)
 	if err != nil { // the index is then a nil pointer
 		return fmt.Errorf("opening the knowledge base: %w", err)
 	}
@@ -181,23 +182,21 @@ func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 	return kb.NewGrants(rules)
 }
 
-// newEmbedder may return nil: no endpoint is configured.
-func newEmbedder(cfg config.Embeddings) (*kb.EmbeddingCache, error) {
+// openEmbedder may return nil: no endpoint is configured.
+func (c *capabilities) openEmbedder(cfg config.Embeddings) (kb.Embedder, error) {
 	if cfg.BaseURL == "" {
 		return nil, nil
 	}
 	client := kb.NewEmbeddingClient(kb.EmbeddingOptions{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey.Reveal(), Model: cfg.Model})
-	return kb.NewEmbeddingCache(client, kb.EmbeddingCacheOptions{Path: string(cfg.Cache), Identity: client.Identity()})
+	var err error
+	c.embed, err = kb.NewEmbeddingCache(client, kb.EmbeddingCacheOptions{Path: string(cfg.Cache), Identity: client.Identity()})
+	return c.embed, err
 }
 
-func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *kb.SynonymFile) (kb.Index, error) {
+func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, embedder kb.Embedder, synonyms *kb.SynonymFile) (kb.Index, error) {
 	var current func() *kb.Synonyms
 	if synonyms != nil {
 		current = synonyms.Current
-	}
-	var embedder kb.Embedder // avoids a nil pointer in the interface
-	if c.embed != nil {
-		embedder = c.embed
 	}
 	if cfg.Qdrant.URL == "" {
 		return local.Open(local.Options{Embedder: embedder, Language: cfg.Language, Synonyms: current, Logger: c.logger})
@@ -282,56 +281,44 @@ func (c *capabilities) blocked(who user.User) (until time.Time, ok bool) {
 // openScheduler makes the backend of the calendar tools, without connecting. The folder of calendars is inside dataDir
 // unless configured; with neither there are no calendars. done releases the backend.
 func openScheduler(cfg config.Calendar, dataDir string, logger *slog.Logger) (scheduler *calendar.Scheduler, done func(), err error) {
-	zone, err := time.LoadLocation(cfg.TimeZone)
-	if err != nil {
-		return nil, nil, fmt.Errorf("calendar.time_zone: %w", err)
-	}
-	c, done, err := openCalendar(cfg, dataDir, zone)
+	zone := user.ZoneOr(cfg.TimeZone, time.UTC)
+	c, err := openCalendar(cfg, dataDir, zone)
 	if err != nil {
 		return nil, nil, fmt.Errorf("calendar: %w", err)
+	}
+	done = func() {}
+	if remote, is := c.(interface{ Close() }); is {
+		done = remote.Close
 	}
 	return calendar.NewScheduler(c, calendar.SchedulerOptions{
 		Zone: zone, MeetingURL: cfg.MeetingURL, Logger: logger.With("component", "calendar"),
 	}), done, nil
 }
 
-func openCalendar(cfg config.Calendar, dataDir string, zone *time.Location) (calendar.Calendar, func(), error) {
+func openCalendar(cfg config.Calendar, dataDir string, zone *time.Location) (calendar.Calendar, error) {
 	names := map[calendar.Name]string{calendar.Primary: cfg.Primary, calendar.Team: cfg.Team, calendar.Personal: cfg.Personal}
 	maps.DeleteFunc(names, func(_ calendar.Name, is string) bool { return is == "" })
 	switch cfg.Kind() {
 	case config.CalendarCalDAV:
-		c, err := ics.NewCalDAV(ics.CalDAVOptions{
+		return ics.NewCalDAV(ics.CalDAVOptions{
 			URL: cfg.CalDAV.URL, User: cfg.CalDAV.User, Password: cfg.CalDAV.Password.Reveal(),
 			Calendars: names, Zone: zone, Email: cfg.Email,
 		})
-		if err != nil {
-			return nil, nil, err
-		}
-		return c, c.Close, nil
 	case config.CalendarGoogle:
-		return openGoogle(cfg.Google, names, zone)
+		credentials, err := os.ReadFile(string(cfg.Google.Credentials))
+		if err != nil {
+			return nil, fmt.Errorf("reading calendar.google.credentials: %w", err)
+		}
+		c, err := google.New(google.Options{Credentials: credentials, Subject: cfg.Google.Subject, BaseURL: cfg.Google.BaseURL,
+			Calendars: names, Zone: zone})
+		if err != nil {
+			return nil, fmt.Errorf("calendar.google: %w", err)
+		}
+		return c, nil
 	}
 	dir := string(cfg.Folder)
 	if dir == "" && dataDir != "" {
 		dir = filepath.Join(dataDir, "calendar")
 	}
-	c, err := ics.NewFolder(ics.FolderOptions{Dir: dir, Calendars: names, Zone: zone, Email: cfg.Email})
-	if err != nil {
-		return nil, nil, err
-	}
-	return c, func() {}, nil
-}
-
-func openGoogle(cfg config.Google, names map[calendar.Name]string, zone *time.Location) (calendar.Calendar, func(), error) {
-	credentials, err := os.ReadFile(string(cfg.Credentials))
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading calendar.google.credentials: %w", err)
-	}
-	c, err := google.New(google.Options{
-		Credentials: credentials, Subject: cfg.Subject, BaseURL: cfg.BaseURL, Calendars: names, Zone: zone,
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("calendar.google: %w", err)
-	}
-	return c, c.Close, nil
+	return ics.NewFolder(ics.FolderOptions{Dir: dir, Calendars: names, Zone: zone, Email: cfg.Email})
 }

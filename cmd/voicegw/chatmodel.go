@@ -9,11 +9,11 @@ import (
 	"voicegw/chat"
 	"voicegw/config"
 	"voicegw/internal/backends/image"
-	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/session"
+	"voicegw/sim"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
 )
@@ -25,7 +25,8 @@ import (
 const (
 	openaiChatModel = "gpt-5.6-terra"
 	geminiChatModel = "gemini-3.8-flash"
-	geminiChatURL   = "https://generativelanguage.googleapis.com/v1beta/openai"
+	geminiHost      = "generativelanguage.googleapis.com"
+	geminiChatURL   = "https://" + geminiHost + "/v1beta/openai"
 )
 
 // usualReasoning returns the default reasoning effort of a model; empty for the provider's default. gpt-5.6 models
@@ -39,13 +40,13 @@ func usualReasoning(model string) string {
 }
 
 // chatOptions returns the text agent's server: the configured one, a provider with a key, or the simulator.
-func chatOptions(cfg *config.Config, sim *simulator) textmodel.Options {
+func chatOptions(cfg *config.Config, sim *sim.Local) textmodel.Options {
 	o := textmodel.Options{MaxOutput: cfg.Chat.MaxOutput, Model: cfg.Chat.Model}
 	switch p := textProvider(cfg); {
 	case cfg.Chat.BaseURL != "":
 		o.BaseURL, o.APIKey = cfg.Chat.BaseURL, cfg.Chat.APIKey.Reveal()
 	case sim != nil:
-		o.BaseURL, o.APIKey, o.Model = sim.openaiURL(), simKey, openaiChatModel
+		o.BaseURL, o.APIKey, o.Model = sim.OpenAIURL(), simKey, openaiChatModel
 	case p != nil && p.Wire != wireGemini:
 		o.BaseURL, o.APIKey = overHTTP(p.BaseURL), cmp.Or(p.APIKey.Reveal(), noKey)
 		o.Model = cmp.Or(o.Model, openaiChatModel)
@@ -67,16 +68,16 @@ func vision(cfg *config.Config, model string) bool {
 }
 
 // newChat makes the text agent. It shares the tools' executor with voice sessions.
-func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
+func (s *server) newChat() (*chat.Agent, error) {
 	cfg := s.cfg
 	options := chatOptions(cfg, s.sim)
 	model, err := textmodel.New(options)
 	if err != nil {
 		return nil, err
 	}
-	s.models.take(reached{transports: s.models.transports, text: model})
-	return chat.New(chat.Options{
-		Model: &s.models.text, Executor: executor, Conversations: s.caps.store.Conversations(),
+	s.models.text.use(model)
+	o := chat.Options{
+		Model: &s.models.text, Executor: s.executor, Conversations: s.caps.store.Conversations(),
 		Approvals: s.caps.store.Approvals(), Answers: s.caps.store.Answers(), Jobs: s.jobs,
 		Persona: chat.Persona{Name: cfg.Agent.Name, Instructions: cfg.Agent.Instructions}, Personas: s.agents.persona,
 		Vision: vision(cfg, options.Model),
@@ -84,17 +85,21 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 		Instructions: func(p *chat.Persona, tools *registry.Snapshot, own prompts.Mark, timeZone string) string {
 			return instructions(cfg, spec.ModeText, p.Instructions, p.Budget.Or(budget(cfg.AgentBudget().Text)), tools, own, timeZone)
 		},
-		Rules: textRules(cfg), Claims: claimed(cfg), Checks: s.checks,
-		Audit: s.record, Observe: s.metrics.Texted, Follow: s.followTexts(),
+		Rules: toolRules(cfg, spec.ModeText), Claims: claimed(cfg), Checks: s.checks,
+		Audit: s.record, Observe: s.metrics.Texted,
 		Bill:   s.bill(options.Model),
 		Logger: s.logger,
-	})
+	}
+	if s.traces != nil {
+		o.Follow = s.traces.Text
+	}
+	return chat.New(o)
 }
 
 type modelInUse struct{ setting, model string }
 
 // modelsInUse counts only configured models of a simulated provider. sim may be nil.
-func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulator) []modelInUse {
+func modelsInUse(cfg *config.Config, providers []session.Provider, sim *sim.Local) []modelInUse {
 	var list []modelInUse
 	for _, p := range providers {
 		list = append(list, modelInUse{"providers." + p.Name + ".model", p.Model})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func (flags serveFlags) checkConfig(ctx context.Context, p Process, cfg *config.
 		c := &configCheck{p: p, cfg: cfg, logger: slog.New(slog.DiscardHandler)}
 		c.run(ctx)
 		warnings = append(warnings, c.warnings...)
-		if text := checkDebugListen(flags.DebugListen); flags.DebugListen != "" && text != "" {
+		if text := checkDebugListen(flags.DebugListen); text != "" {
 			c.problems.Add("--debug-listen", "%s", text)
 		}
 		err = c.problems.Err()
@@ -85,29 +86,22 @@ func (c *configCheck) run(ctx context.Context) {
 	if c.add("auth", err); err == nil {
 		who.Close()
 	}
-	_, err = simOptions(c.cfg.Sim)
-	c.add("sim", err)
-	_, err = newImageGenerator(c.cfg, nil)
-	c.add("image", err)
-	_, err = newSpeaker(c.cfg, nil)
-	c.add("exact.recordings", err)
-	_, err = textmodel.New(chatOptions(c.cfg, nil))
-	c.add("chat", err)
-	_, err = newChecks(c.cfg, nil, nil, c.logger)
-	c.add("checks", err)
-	if told, err := c.p.openTraces(c.cfg, c.logger); err != nil {
-		c.add("traces", err)
-	} else {
-		c.add("traces", told.Close(ctx))
-	}
+	c.add("sim", errorOf(simOptions(c.cfg.Sim)))
+	c.add("image", errorOf(newImageGenerator(c.cfg, nil)))
+	c.add("exact.recordings", errorOf(newSpeaker(c.cfg, nil)))
+	c.add("chat", errorOf(textmodel.New(chatOptions(c.cfg, nil))))
+	c.add("checks", errorOf(newChecks(c.cfg, nil, nil, c.logger)))
+	told, err := c.p.openTraces(c.cfg, c.logger)
+	c.add("traces", cmp.Or(err, told.Close(ctx)))
 	if c.cfg.Cluster.Enabled() {
-		_, err = cluster.New(cluster.Options{Secret: []byte(c.cfg.Cluster.Secret.Reveal())})
-		c.add("cluster.secret", err)
+		c.add("cluster.secret", errorOf(cluster.New(cluster.Options{Secret: []byte(c.cfg.Cluster.Secret.Reveal())})))
 	}
 	_, _, err = allowedHosts(c.cfg, nil, nil)
 	c.add("hosts", err)
 	c.conversations()
 }
+
+func errorOf[T any](_ T, err error) error { return err }
 
 func (c *configCheck) files() {
 	dir, err := c.p.dataDir(c.cfg)
@@ -120,10 +114,8 @@ func (c *configCheck) files() {
 	if c.cfg.Audit.File != setting.Stdout {
 		c.place("audit.file", string(c.cfg.Audit.File), false)
 	}
-	_, err = openCertificates(c.cfg, dir, c.logger)
-	c.add("tls", err)
-	_, err = priceTable(c.cfg)
-	c.add("prices.file", err)
+	c.add("tls", errorOf(openCertificates(c.cfg, dir, c.logger)))
+	c.add("prices.file", errorOf(priceTable(c.cfg)))
 	c.add("store.credentials", store.CheckCredentials(string(c.cfg.Store.Credentials)))
 }
 
@@ -145,8 +137,7 @@ func (c *configCheck) place(where, path string, folder bool) {
 }
 
 func (c *configCheck) knowledge(ctx context.Context, cfg config.KB) {
-	_, err := newGrants(cfg.Namespaces)
-	c.add("kb.namespaces", err)
+	c.add("kb.namespaces", errorOf(newGrants(cfg.Namespaces)))
 	synonyms, err := openSynonyms(cfg)
 	if err != nil {
 		c.add("kb.synonyms", err)
@@ -177,9 +168,8 @@ func (c *configCheck) conversations() {
 		c.add("providers", err)
 		return
 	}
-	_, err = session.NewManager(session.Options{Transports: transports, Provider: c.cfg.Provider, Fallback: c.cfg.Fallback,
-		Logger: c.logger})
-	c.add("provider", err)
+	c.add("provider", errorOf(session.NewManager(session.Options{Transports: transports, Provider: c.cfg.Provider,
+		Fallback: c.cfg.Fallback, Logger: c.logger})))
 	c.agents(tools.Snapshot(), transports)
 }
 

@@ -8,13 +8,14 @@ import (
 	"voicegw/config"
 	"voicegw/internal/checks"
 	"voicegw/session"
+	"voicegw/sim"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
 )
 
 // newChecks makes the checks of the assistant's words; nil without any. sim may be nil. chat answers questions of checks
 // without a model of their own.
-func newChecks(cfg *config.Config, sim *simulator, chat textmodel.Model, logger *slog.Logger) (*checks.Set, error) {
+func newChecks(cfg *config.Config, sim *sim.Local, chat textmodel.Model, logger *slog.Logger) (*checks.Set, error) {
 	var rules []*checks.Rule
 	for _, name := range cfg.Checks.Names() {
 		c := cfg.Checks.Rules[name]

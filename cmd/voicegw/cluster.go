@@ -52,14 +52,6 @@ func (s *server) newNode() *cluster.Node {
 	return cluster.NewNode(o)
 }
 
-// forGateway returns the client for the other gateways; nil without a cluster.
-func (p *peers) forGateway() gateway.Peers {
-	if p == nil {
-		return nil
-	}
-	return p.carrier
-}
-
 func (p *peers) open(s *server) {
 	p.serve(gateway.Listen(p.listener, s.loops), s.logger, "stopped serving other gateways")
 	s.logger.Info("serving other gateways", "addr", p.listener.Addr().String(), "url", s.cfg.Cluster.URL)

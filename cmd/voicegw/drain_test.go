@@ -228,11 +228,11 @@ func TestDrainProgressText(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	s := newDrainShow(&b)
+	show, remove := drainShow(&b)
 	for _, n := range []int{2, 2, 1} {
-		s.at(protocol.DrainProgress{Draining: true, Sessions: n, Until: time.Now()})
+		show(protocol.DrainProgress{Draining: true, Sessions: n, Until: time.Now()})
 	}
-	s.clear()
+	remove()
 	if want := "draining: 0 sessions moved, 2 sessions left\ndraining: 0 sessions moved, 1 session left\n"; b.String() != want {
 		t.Errorf("without a terminal: %q, want %q", b.String(), want)
 	}

@@ -7,18 +7,19 @@ import (
 	"voicegw/config"
 	"voicegw/internal/backends/speech"
 	"voicegw/session"
+	"voicegw/sim"
 	"voicegw/transport/openai"
 )
 
 // newSpeaker makes the source of exact sentences; nil without any. sim may be nil. The error is config.Problems.
-func newSpeaker(cfg *config.Config, sim *simulator) (session.Speech, error) {
+func newSpeaker(cfg *config.Config, sim *sim.Local) (session.Speech, error) {
 	x := cfg.Exact
 	e := speech.Endpoint{BaseURL: x.BaseURL, APIKey: x.APIKey.Reveal(), Model: x.Model, Voice: x.Voice, Format: x.Format,
 		Timeout: x.Timeout}
 	switch openAIs := cfg.OfWire(wireOpenAI); {
 	case e.BaseURL != "":
 	case sim != nil:
-		e.BaseURL, e.APIKey = sim.openaiURL(), simKey
+		e.BaseURL, e.APIKey = sim.OpenAIURL(), simKey
 	default:
 		for _, p := range openAIs {
 			if openai.ServesREST(p.BaseURL) {

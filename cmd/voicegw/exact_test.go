@@ -20,7 +20,7 @@ func TestSpeaker(t *testing.T) {
 	if err != nil || sim == nil {
 		t.Fatal(sim, err)
 	}
-	defer sim.close()
+	defer sim.Close()
 	s, err := newSpeaker(cfg, sim)
 	if err != nil {
 		t.Fatal(err)

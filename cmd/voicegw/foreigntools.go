@@ -28,13 +28,25 @@ type foreignReader struct {
 }
 
 func (f *foreignReader) report(warning bool, file string, line int, text string) {
-	if line > 0 {
-		file = fmt.Sprintf("%s:%d", file, line)
-	}
+	file = atLine(file, line)
 	if warning {
 		f.warnings = append(f.warnings, file+": "+text)
 	} else {
 		f.problems.Add(file, "%s", text)
+	}
+}
+
+func atLine(file string, line int) string {
+	if line > 0 {
+		return fmt.Sprintf("%s:%d", file, line)
+	}
+	return file
+}
+
+// addStrict adds the problems of a document.
+func addStrict(problems *config.Problems, file string, of *strict.Error) {
+	for _, p := range of.Problems {
+		problems.Add(atLine(file, p.Line), "%s.", p.Text)
 	}
 }
 
@@ -45,9 +57,7 @@ func (f *foreignReader) http(t *build.Foreign, _ string) handlerOf {
 		return func(*capabilities) registry.Handler { return tool.Handler() }
 	}
 	if bad, ok := errors.AsType[*strict.Error](err); ok {
-		for _, p := range bad.Problems {
-			f.report(false, bad.Name, p.Line, p.Text+".")
-		}
+		addStrict(&f.problems, bad.Name, bad)
 	} else {
 		f.report(false, t.File, 0, err.Error())
 	}

@@ -10,6 +10,7 @@ import (
 
 	"voicegw/config"
 	"voicegw/internal/backends/image"
+	"voicegw/sim"
 )
 
 type images struct {
@@ -22,7 +23,7 @@ type images struct {
 
 // openImages opens the image model and folder. Without image.dir and a data folder, images are removed when the
 // process ends. sim may be nil.
-func openImages(cfg *config.Config, dataDir string, sim *simulator, caps *capabilities, live *liveImages) error {
+func openImages(cfg *config.Config, dataDir string, sim *sim.Local, caps *capabilities, live *liveImages) error {
 	generator, err := newImageGenerator(cfg, sim)
 	if err != nil {
 		return fmt.Errorf("image: %w", err)
@@ -69,11 +70,11 @@ type imageService struct {
 
 // imageServiceOf returns the server for images: the configured one, the simulator if it replaces the providers, or a
 // provider with a key. A key is sent only to its own server.
-func imageServiceOf(cfg *config.Config, sim *simulator) imageService {
+func imageServiceOf(cfg *config.Config, sim *sim.Local) imageService {
 	i := cfg.Image
 	own := i.BaseURL != "" || i.APIKey.IsSet()
 	if !own && sim != nil {
-		return imageService{wire: wireOpenAI, baseURL: sim.openaiURL(), key: simKey}
+		return imageService{wire: wireOpenAI, baseURL: sim.OpenAIURL(), key: simKey}
 	}
 	p := cfg.Providers[i.Provider]
 	if p == nil { // image.provider is auto
@@ -94,7 +95,7 @@ func imageServiceOf(cfg *config.Config, sim *simulator) imageService {
 }
 
 // newImageGenerator returns config.Problems as the error if the configuration names no usable model.
-func newImageGenerator(cfg *config.Config, sim *simulator) (image.Generator, error) {
+func newImageGenerator(cfg *config.Config, sim *sim.Local) (image.Generator, error) {
 	switch s := imageServiceOf(cfg, sim); s.wire {
 	case wireOpenAI:
 		return image.NewOpenAI(image.ProviderOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model}), nil

@@ -111,13 +111,6 @@ func (s *server) authenticator(cfg *config.Config) (*auth.Authenticator, error) 
 	})
 }
 
-func (s *server) closeAuth() error {
-	if s.auth != nil {
-		s.auth.Get().Close()
-	}
-	return nil
-}
-
 // localKey returns the key that a gateway on this machine generated: empty without one, and for other machines.
 func (p Process) localKey(base string, cfg *config.Config) (string, error) {
 	u, err := url.Parse(base)

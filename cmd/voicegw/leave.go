@@ -121,13 +121,14 @@ func (s *server) parts() []part {
 		{"the metrics", s.scrapes.close},
 		{"the other gateways", when(s.peers != nil, func() error { return s.peers.close() })},
 		{"the jobs", within(jobsTime, s.jobs.Close)},
-		{"the simulator", s.sim.close},
-		{"the usage", s.closeUsage},
+		{"the simulator", when(s.sim != nil, s.sim.Close)},
+		{"the usage", when(s.usage != nil,
+			losing("what was used in the last seconds is lost", within(usageTime, s.usage.Close)))},
 		{"the phone calls", when(s.phone != nil, within(phoneTime, s.phone.Close))},
 		{"the webhooks", within(webhookTime, s.webhooks.Close)},
-		{"the authentication", s.closeAuth},
+		{"the authentication", when(s.auth != nil, func() error { s.auth.Get().Close(); return nil })},
 		{"the watch for overload", func() error { s.overload.Close(); return nil }},
-		{"the audit", func() error { return closeAudit(s.audit) }},
+		{"the audit", closeAudit(s.audit)},
 		{"the traces", within(tracesTime, s.traces.Close)},
 		{"the tools", when(s.tools != nil, func() error { return waitForTools(s.tools) })},
 		{"the sessions' records", when(s.elsewhere != nil, func() error { s.elsewhere.Close(); return nil })},
@@ -141,6 +142,17 @@ func when(exists bool, end func() error) func() error {
 		return end
 	}
 	return func() error { return nil }
+}
+
+// losing adds the consequence to an error of end.
+func losing(consequence string, end func() error) func() error {
+	return func() error {
+		err := end()
+		if err != nil {
+			err = errors.Join(errors.New(consequence), err)
+		}
+		return err
+	}
 }
 
 // close ends the parts in first, and then everything that open has made.
@@ -274,61 +286,46 @@ func (flags drainFlags) Run(ctx context.Context, p Process, o *operator.Client) 
 	if err != nil {
 		return err
 	}
-	show := newDrainShow(p.Stderr)
+	show, remove := drainShow(p.Stderr)
 	every := time.NewTicker(drainEvery)
 	defer every.Stop()
 	for !at.Done {
-		show.at(at)
+		show(at)
 		select {
 		case <-every.C:
 		case <-ctx.Done():
-			show.clear()
+			remove()
 			return fmt.Errorf("%w; the drain continues; run voicegw drain to watch it", context.Cause(ctx))
 		}
 		next, err := o.DrainProgress(ctx)
 		if err != nil && ctx.Err() == nil {
-			show.clear()
+			remove()
 			return fmt.Errorf("lost contact while draining (last progress: %s): %w", at, err)
 		} else if err == nil {
 			at = next
 		}
 	}
-	show.clear()
+	remove()
 	if n := at.Sessions + at.Messages; n > 0 {
 		return fmt.Errorf("%s; the rest does not end; see the gateway's log", at)
 	}
 	return p.print(at.String() + "\n")
 }
 
-// drainShow shows the progress: on a terminal as one changing line, elsewhere as a line for each change.
-type drainShow struct {
-	w    io.Writer
-	live *textutil.Status // nil if w isn't a terminal
-	last string
-}
-
-func newDrainShow(w io.Writer) *drainShow {
-	s := &drainShow{w: w}
+// drainShow returns functions that show the progress, on a terminal as one changing line, elsewhere as a line for each
+// change, and that remove the changing line.
+func drainShow(w io.Writer) (show func(protocol.DrainProgress), remove func()) {
 	if width, ok := textutil.Width(w); ok {
-		s.live = &textutil.Status{W: w, Width: width}
+		live := &textutil.Status{W: w, Width: width}
+		return func(p protocol.DrainProgress) {
+			live.Show(fmt.Sprintf("%s, %s left", p, max(0, time.Until(p.Until)).Round(time.Second)))
+		}, live.Clear
 	}
-	return s
-}
-
-func (s *drainShow) at(p protocol.DrainProgress) {
-	text := p.String()
-	if s.live != nil {
-		s.live.Show(fmt.Sprintf("%s, %s left", text, max(0, time.Until(p.Until)).Round(time.Second)))
-		return
-	}
-	if text != s.last {
-		s.last = text
-		_, _ = fmt.Fprintln(s.w, text) // failing to show progress is harmless
-	}
-}
-
-func (s *drainShow) clear() {
-	if s.live != nil {
-		s.live.Clear()
-	}
+	last := ""
+	return func(p protocol.DrainProgress) {
+		if text := p.String(); text != last {
+			last = text
+			_, _ = fmt.Fprintln(w, text) // failing to show progress is harmless
+		}
+	}, func() {}
 }

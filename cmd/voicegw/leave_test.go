@@ -142,7 +142,7 @@ func TestASessionThatHangsIsLeft(t *testing.T) {
 					t.Fatal(err)
 				}
 				var log bytes.Buffer
-				s := &server{cfg: &config.Config{DrainTimeout: time.Minute}, programLog: programLog{logger: slog.New(slog.NewTextHandler(&log, nil))}, sessions: m, texts: noTexts(t)}
+				s := &server{toolBench: toolBench{cfg: &config.Config{DrainTimeout: time.Minute}}, programLog: programLog{logger: slog.New(slog.NewTextHandler(&log, nil))}, sessions: m, texts: noTexts(t)}
 				a, err := m.Admit(netip.MustParseAddr("203.0.113.7"), session.Coming{})
 				if err != nil {
 					t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -20,9 +21,9 @@ import (
 	"voicegw/internal/mcp"
 	"voicegw/internal/textutil"
 	"voicegw/internal/user"
-	"voicegw/orchestrator/execute"
 	"voicegw/registry/build"
 	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 type mcpFlags struct {
@@ -354,8 +355,8 @@ func (flags mcpServeFlags) Run(ctx context.Context, caller callerContext, p Proc
 		defer follows.Wait()
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		o := mcpOptions(cfg, b.executor)
-		o.Tools, o.Live, o.Audit, o.Logger, o.Changes = b.tools.Snapshot, b.live, b.audit, logger, true
+		o := b.mcpOptions(logger)
+		o.Audit, o.Changes = b.audit.Write, true
 		served := mcp.New(o)
 		follows.Go(func() { b.caps.followTools(ctx, cfg, b.tools, served.Refresh) })
 		from := mcp.Caller{User: who, Vouched: true, Scopes: flags.Scope}
@@ -368,9 +369,11 @@ type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
 
-func mcpOptions(cfg *config.Config, executor *execute.Executor) mcp.Options {
+// mcpOptions returns the options of a server for MCP clients, without its audit log.
+func (b *toolBench) mcpOptions(logger *slog.Logger) mcp.Options {
 	return mcp.Options{
-		Executor: executor, Rules: textRules(cfg), Agent: cfg.Agent.Name, Version: versionOf(), Settings: mcpSettings(cfg),
+		Executor: b.executor, Rules: toolRules(b.cfg, spec.ModeText), Agent: b.cfg.Agent.Name, Version: versionOf(),
+		Settings: mcpSettings(b.cfg), Tools: b.tools.Snapshot, Live: b.live, Logger: logger,
 	}
 }
 
@@ -380,11 +383,11 @@ func mcpSettings(cfg *config.Config) mcp.Settings {
 }
 
 // newMCP returns nil unless mcp.serve is set.
-func (s *server) newMCP(executor *execute.Executor) *mcp.Server {
+func (s *server) newMCP() *mcp.Server {
 	if !s.cfg.MCP.Serve {
 		return nil
 	}
-	o := mcpOptions(s.cfg, executor)
-	o.Tools, o.Live, o.Audit, o.Logger = s.tools.Snapshot, s.live, s.record, s.logger
+	o := s.mcpOptions(s.logger)
+	o.Audit = s.record
 	return mcp.New(o)
 }

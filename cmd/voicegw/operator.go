@@ -28,7 +28,13 @@ type operatorFlags struct {
 func (p Process) gateway(address, ca string, flags configFlags, parsed *kong.Context) (cfg *config.Config, base string,
 	trusted *tls.Config, err error) {
 	if cfg, _, err = p.load(flags, true, parsed); err == nil {
-		base, trusted, err = gatewayOf(address, ca, cfg)
+		base, err = operator.BaseURL(address, scheme(cfg), cfg.Listen)
+	}
+	if err == nil {
+		trusted, err = trust(ca)
+	}
+	if err == nil && address == "" {
+		trusted, err = localTrust(cfg, trusted)
 	}
 	if err != nil {
 		return nil, "", nil, usage(err)

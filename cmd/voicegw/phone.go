@@ -62,8 +62,7 @@ func phoneSettings(cfg *config.Config) (phone.Settings, error) {
 	set := phone.Settings{
 		PublicURL: p.PublicURL, Numbers: p.Agents(), Announcement: p.Announcement, Sorry: p.Sorry,
 		KeyApproval: cfg.Confirmation.Phone == config.ConfirmKeys, Transfers: p.TransferNumbers(),
-		Outbound: phone.Outbound{From: p.Outbound.From, Carrier: p.Outbound.Carrier, Prefixes: p.Outbound.Prefixes,
-			PerMinute: p.Outbound.PerMinute},
+		Outbound: phone.Outbound(p.Outbound),
 		Accounts: map[string]phone.Account{
 			phone.Twilio: {ID: p.Twilio.AccountSID, Secret: p.Twilio.AuthToken.Reveal(), API: p.Twilio.API},
 			phone.Telnyx: {ID: p.Telnyx.AccountSID, Secret: p.Telnyx.APIKey.Reveal(), PublicKey: p.Telnyx.PublicKey,

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,23 +26,24 @@ func claimed(cfg *config.Config) calls.ClaimLanguages {
 func voicePolicy(cfg *config.Config) orchestrator.Policy {
 	return orchestrator.Policy{
 		MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle, ResumeGrace: cfg.Limits.ResumeGrace,
-		MaxCost: dollars(cfg.Limits.SessionCost),
-		Tools: calls.Policy{
-			Mode: spec.ModeVoice, Budget: budget(cfg.AgentBudget().Voice), Confirm: cfg.Confirmation.Require, Questions: questions(cfg),
-		},
+		MaxCost:            dollars(cfg.Limits.SessionCost),
+		Tools:              toolRules(cfg, spec.ModeVoice),
 		SpokenConfirmation: cfg.Confirmation.Voice == config.ConfirmSpoken,
 		Claims:             claimed(cfg),
 		RefuseUnsaid:       cfg.Exact.Fallback == config.RefuseUnsaid,
 	}
 }
 
-func textRules(cfg *config.Config) calls.Policy {
-	return calls.Policy{Mode: spec.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require,
-		Questions: questions(cfg)}
-}
-
-func questions(cfg *config.Config) calls.Questions {
-	return calls.Questions{PerTool: cfg.Confirmation.QuestionsPerTool, Total: cfg.Confirmation.Questions}
+// toolRules are the rules for the tool calls of a conversation.
+func toolRules(cfg *config.Config, mode spec.Mode) calls.Policy {
+	limits := cfg.AgentBudget().Text
+	if mode == spec.ModeVoice {
+		limits = cfg.AgentBudget().Voice
+	}
+	return calls.Policy{
+		Mode: mode, Budget: budget(limits), Confirm: cfg.Confirmation.Require,
+		Questions: calls.Questions{PerTool: cfg.Confirmation.QuestionsPerTool, Total: cfg.Confirmation.Questions},
+	}
 }
 
 // budget converts a configured budget, in which zero time means no limit.
@@ -90,12 +90,6 @@ func acceptedRecord(d *store.Damage) audit.Record {
 	return audit.Record{Event: audit.EventDamage, Time: time.Now(), OK: true, Why: d.Verdict.String() + "; " + doubt}
 }
 
-func closeAudit(log *audit.Log) error {
-	if log == nil {
-		return nil
-	}
-	if err := within(auditTime, log.Close)(); err != nil {
-		return errors.Join(errors.New("the audit log is incomplete"), err)
-	}
-	return nil
+func closeAudit(log *audit.Log) func() error {
+	return when(log != nil, losing("the audit log is incomplete", within(auditTime, log.Close)))
 }

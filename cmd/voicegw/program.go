@@ -122,6 +122,16 @@ func (p Process) complain(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.Stderr, "voicegw: "+format+"\n", args...)
 }
 
+// typed returns the lines typed at the terminal; ok is false if standard input is no terminal.
+func (p Process) typed() (lines <-chan string, stop func(), ok bool) {
+	if _, isTerminal := textutil.Width(p.Stdin); isTerminal {
+		if lines, stop, err := textutil.OpenTyped(); err == nil {
+			return lines, stop, true
+		}
+	}
+	return nil, func() {}, false
+}
+
 var errSignal = errors.New("stopped by a signal")
 
 // untilSignal returns a context that ends at the first signal. stop waits for its goroutine.

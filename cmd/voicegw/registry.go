@@ -28,17 +28,8 @@ func (p Process) registryData() ([]byte, error) {
 	return registry.Embedded()
 }
 
-func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
-	data, err := p.registryData()
-	if err != nil {
-		return nil, err
-	}
-	return registry.Load(data, o)
-}
-
 // loadTools loads the registry that serve uses. With cfg.Dev, that is the registry of the project in the working
-// directory, if there is one. o has the tools' capabilities. caps
-// is nil if no tool is called.
+// directory, if there is one. o has the tools' capabilities. caps is nil if no tool is called.
 func (p Process) loadTools(o registry.Options, cfg *config.Config, caps *capabilities) (*registry.Registry, *build.Watch, error) {
 	o.Settings = toolSettings(cfg)
 	others, err := foreignTools(cfg.ToolDirs, cfg.MCP)
@@ -50,17 +41,20 @@ func (p Process) loadTools(o registry.Options, cfg *config.Config, caps *capabil
 		o.Handlers = p.Handlers
 	}
 	var reload *build.Watch
-	load := func() (*registry.Registry, error) { return p.loadRegistry(o) }
+	data, err := p.registryData()
 	if cfg.Dev {
 		reload = &build.Watch{File: filepath.FromSlash(build.RegistryFile), Logger: o.Logger}
-		if data, err := os.ReadFile(reload.File); err == nil {
-			reload.Seen = data
-			load = func() (*registry.Registry, error) { return registry.Load(data, o) }
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, err
+		switch seen, missing := os.ReadFile(reload.File); {
+		case missing == nil:
+			reload.Seen, data, err = seen, seen, nil
+		case !errors.Is(missing, fs.ErrNotExist):
+			return nil, nil, missing
 		}
 	}
-	tools, err := load()
+	if err != nil {
+		return nil, nil, err
+	}
+	tools, err := registry.Load(data, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -180,17 +174,6 @@ func (s *server) logToolSettings(cfg *config.Config) {
 	for _, unset := range tools.Unset() {
 		s.logger.Error("a tool is off because it lacks a setting", "tool", unset.Tool, "fix", unset.String())
 	}
-}
-
-func (s *server) configureTools(cfg *config.Config) (take func(), err error) {
-	swap, err := s.caps.configureTools(cfg, s.tools)
-	if err != nil {
-		return nil, err
-	}
-	return func() {
-		swap()
-		s.logToolSettings(cfg)
-	}, nil
 }
 
 // configureTools reads the foreign tools again. take gives them and the settings of all tools to new conversations.

@@ -40,10 +40,9 @@ const sweep = 20 * time.Second
 
 type reloader struct {
 	// Fixed after newReloader.
-	s       *server
-	read    func() (*config.Config, []string, error) // the configuration and its warnings
-	manager serviceManager
-	sweeps  <-chan time.Time // replaces the ticks of sweep unless nil
+	s      *server
+	read   func() (*config.Config, []string, error) // the configuration and its warnings
+	sweeps <-chan time.Time                         // replaces the ticks of sweep unless nil
 
 	mu    sync.Mutex // guards the fields below; held during a reload
 	now   *config.Config
@@ -54,7 +53,7 @@ func (p Process) reloader(s *server, flags serveFlags, parsed *kong.Context) *re
 	read := func() (*config.Config, []string, error) {
 		return p.load(configFlags{flags.Config, flags.Set}, false, parsed)
 	}
-	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, files: toolFiles(s.cfg.ToolDirs, s.cfg.MCP),
+	return &reloader{s: s, now: s.cfg, files: toolFiles(s.cfg.ToolDirs, s.cfg.MCP),
 		sweeps: p.sweeps, read: read}
 }
 
@@ -97,8 +96,8 @@ func (r *reloader) look() {
 func (r *reloader) reload() (gateway.Reloaded, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.manager.tell(process.ServiceReloading)
-	defer r.manager.tell(process.ServiceReady)
+	r.s.tell(process.ServiceReloading)
+	defer r.s.tell(process.ServiceReady)
 	cfg, warnings, err := r.read()
 	if err != nil {
 		return r.refuse(err)

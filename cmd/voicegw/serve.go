@@ -21,7 +21,6 @@ import (
 	"voicegw/config"
 	"voicegw/gateway"
 	"voicegw/gateway/phone"
-	"voicegw/internal/audit"
 	"voicegw/internal/auth"
 	"voicegw/internal/certs"
 	"voicegw/internal/checks"
@@ -38,7 +37,6 @@ import (
 	"voicegw/internal/textutil"
 	"voicegw/internal/traces"
 	"voicegw/internal/webhook"
-	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/session"
 	"voicegw/store"
@@ -68,7 +66,7 @@ func (flags serveFlags) Run(ctx callerContext, p Process, parsed *kong.Context) 
 	if err != nil {
 		return usage(err)
 	}
-	if text := checkDebugListen(flags.DebugListen); flags.DebugListen != "" && text != "" {
+	if text := checkDebugListen(flags.DebugListen); text != "" {
 		return usage(config.Problems{{Where: "--debug-listen", Message: text}})
 	}
 	log := newLog(p.Stderr, cfg.Log.Level, cfg.Log.Format, append(cfg.Secrets(), p.traceSecrets(cfg)...)...)
@@ -91,6 +89,7 @@ func (flags serveFlags) Run(ctx callerContext, p Process, parsed *kong.Context) 
 		}
 	}
 	p.greet(s)
+	s.findServiceManager(p)
 	again := p.reloader(s, flags, parsed)
 	s.again = again.reload
 	return errors.Join(s.run(ctx, p, again), debug.close())
@@ -118,7 +117,7 @@ func schedulers(n int, env string) int {
 
 type server struct {
 	// Fixed after newServer.
-	cfg *config.Config // at the start
+	toolBench
 	programLog
 	// acceptDamage is the code of the damage to accept, or empty.
 	acceptDamage string
@@ -128,6 +127,7 @@ type server struct {
 	bound        *gateway.BoundListener // over listener
 	models       models
 	again        func() (gateway.Reloaded, error) // reloads the configuration; set before run
+	manager      process.ServiceManager           // set before run
 	certs        *certs.Store                     // nil without TLS for clients
 	loops        *nonblock.Loops                  // read connections of clients and models
 	http         *http.Server
@@ -141,8 +141,6 @@ type server struct {
 	node         *store.Membership
 	peers        *peers // nil without a cluster
 	elsewhere    *cluster.Node
-	caps         *capabilities
-	audit        *audit.Log
 	metrics      *metrics.Metrics
 	scrapes      *sideServer    // nil if the metrics have no own address
 	traces       *traces.Traces // nil if traces are off
@@ -154,17 +152,14 @@ type server struct {
 	webhooks     *webhook.Sender
 	checks       *checks.Set // nil without any
 	jobs         *jobs.Runner
-	tools        *registry.Registry
-	agents       *agents
 	reload       *build.Watch // nil without dev
-	sim          *simulator   // nil if no provider is simulated
 }
 
 // newServer makes the gateway's parts and opens its listener. The error wraps config.Problems for a problem of the
 // configuration, and errSimFiles for one of the simulator's files.
 func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage string, log programLog) (*server, error) {
 	logger := log.logger
-	s := &server{cfg: cfg, acceptDamage: acceptDamage, programLog: log, loops: gateway.NewLoops(logger)}
+	s := &server{toolBench: toolBench{cfg: cfg}, acceptDamage: acceptDamage, programLog: log, loops: gateway.NewLoops(logger)}
 	s.drained = &operatorDrain{s: s}
 	s.metrics = metrics.New(metrics.Options{Native: cfg.Metrics.Native, Logger: logger.With("component", "metrics")})
 	var err error
@@ -231,7 +226,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err != nil {
 		return err
 	}
-	executor := newExecutor(s.cfg, s.caps.store, s.jobs, s.logger)
+	s.executor = newExecutor(s.cfg, s.caps.store, s.jobs, s.logger)
 	if s.peers, err = s.openPeers(ctx); err != nil {
 		return err
 	}
@@ -239,17 +234,17 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.checks, err = newChecks(s.cfg, s.sim, &s.models.text, s.logger); err != nil {
 		return err
 	}
-	if s.sessions, err = session.NewManager(s.sessionOptions(executor, speaker)); err != nil {
+	if s.sessions, err = session.NewManager(s.sessionOptions(speaker)); err != nil {
 		return err
 	}
 	s.voices.Store(s.sessions)
 	if err = s.openPhone(); err != nil {
 		return err
 	}
-	if s.texts, err = s.newChat(executor); err != nil {
+	if s.texts, err = s.newChat(); err != nil {
 		return err
 	}
-	s.mcp = s.newMCP(executor)
+	s.mcp = s.newMCP()
 	if s.node, err = s.caps.store.Nodes().Join(ctx, store.Node{URL: s.cfg.Cluster.URL, Version: versionOf()},
 		s.sessions.Running); err != nil {
 		return fmt.Errorf("joining the cluster: %w", err)
@@ -280,11 +275,7 @@ func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	for _, w := range warnings {
 		s.logger.Warn("a provider may reject a configured name", "warning", w)
 	}
-	if s.agents, err = openAgents(s.cfg, s.tools.Snapshot, transports, s.caps.store.Agents(), s.logger); err != nil {
-		return nil, err
-	}
-	s.caps.agents.Set(s.agents.catalog, s.tools.Snapshot)
-	return transports, nil
+	return transports, s.openAgents(transports)
 }
 
 // takeAddress makes the HTTP server and its listener. It comes last, so that every connected client is served.
@@ -304,15 +295,22 @@ func (s *server) takeAddress(ctx context.Context) error {
 	options := gateway.Options{
 		Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Settings: s.gatewaySettings(s.cfg),
 		Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
-		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
+		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files,
 		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Jobs: s.jobs, Auth: s.auth,
-		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(),
+		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(),
 		EndLost: s.sessions.EndRecorded, Drain: s.drained, Reload: func() (gateway.Reloaded, error) { return s.again() },
 		Agents: s.agents.catalog, Usage: s.usage, Overload: s.overload.State,
 		TrustedProxies: s.cfg.Proxies(), Metrics: measured, Observe: s.metrics.Answered,
 		Refused: s.metrics.Refused, Ready: s.caps.store.Ready, Phone: s.phone,
 	}
-	if s.mcp != nil { // avoids a nil pointer in the interface
+	// The interfaces must not hold nil pointers.
+	if s.sim != nil {
+		options.Simulator = s.sim.Server
+	}
+	if s.peers != nil {
+		options.Peers = s.peers.carrier
+	}
+	if s.mcp != nil {
 		options.MCP = s.mcp
 	}
 	s.gateway = gateway.New(options)
@@ -350,14 +348,13 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	if _, greeted := textutil.Width(p.Stderr); services[0].Simulated && !greeted {
 		s.logger.Warn(simNotice(s.cfg))
 	}
-	manager := again.manager
-	serving.Go(func() { manager.watchdog(watching) })
+	serving.Go(func() { s.watchdog(watching) })
 	asked, unask := p.reloads()
 	defer unask()
 	serving.Go(func() { again.run(watching, asked) })
 	serving.Go(func() { s.sessions.EndLost(watching) })
 	serving.Go(func() { again.watchKeyFiles(watching) })
-	manager.tell(process.ServiceReady)
+	s.tell(process.ServiceReady)
 
 	var err error
 	select {
@@ -366,7 +363,7 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	case err = <-failed:
 		err = fmt.Errorf("the server stopped: %w", err)
 	}
-	manager.tell(process.ServiceStopping)
+	s.tell(process.ServiceStopping)
 	err = errors.Join(err, s.leave(p, func() error {
 		unwatch()
 		serving.Wait()
@@ -431,7 +428,11 @@ func reachable(addr net.Addr) string {
 	return fmt.Sprintf("localhost:%d", tcp.Port)
 }
 
+// checkDebugListen returns the problem of an address; "" if there is none, or no address.
 func checkDebugListen(address string) string {
+	if address == "" {
+		return ""
+	}
 	if text := config.CheckListen(address); text != "" {
 		return text
 	}

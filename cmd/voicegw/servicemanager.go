@@ -10,38 +10,32 @@ import (
 	"voicegw/internal/process"
 )
 
-// serviceManager reports the gateway's state to the service manager. A failure is only a warning.
-type serviceManager struct {
-	s       *server
-	manager process.ServiceManager
-}
-
-func (s *server) serviceManager(p Process) serviceManager {
-	manager, err := process.FindServiceManager(p.Environ)
-	if err != nil {
+func (s *server) findServiceManager(p Process) {
+	var err error
+	if s.manager, err = process.FindServiceManager(p.environment()); err != nil {
 		s.logger.Warn("service manager", "error", err)
 	}
-	return serviceManager{s: s, manager: manager}
 }
 
-func (m serviceManager) tell(states ...string) {
-	if err := m.manager.Tell(states...); err != nil {
-		m.s.logger.Warn("service manager", "error", err)
+// tell reports the gateway's state to the service manager. A failure is only a warning.
+func (s *server) tell(state string) {
+	if err := s.manager.Tell(state); err != nil {
+		s.logger.Warn("service manager", "error", err)
 	}
 }
 
 // watchdog sends signs of life until ctx ends. It checks the sessions each time, so that the manager restarts a
 // gateway with stuck sessions.
-func (m serviceManager) watchdog(ctx context.Context) {
-	every := m.manager.WatchdogInterval()
+func (s *server) watchdog(ctx context.Context) {
+	every := s.manager.WatchdogInterval()
 	if every == 0 {
 		return
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		m.s.sessions.Running() // waits for the lock of all sessions
-		m.tell(process.ServiceAlive)
+		s.sessions.Running() // waits for the lock of all sessions
+		s.tell(process.ServiceAlive)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

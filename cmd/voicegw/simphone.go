@@ -70,23 +70,18 @@ func (flags simPhoneFlags) Run(ctx context.Context, p Process, parsed *kong.Cont
 	}
 	err = talk.Show(ctx, talk.Options{
 		URL: flags.URL, Turns: turns, InterruptAfter: flags.InterruptAfter, Patience: flags.Timeout,
-		InputRate: phoneRate, OutputRate: phoneRate, Dial: flags.dial(ctx, carrier), Microphone: true,
+		InputRate: phoneRate, OutputRate: phoneRate, Microphone: true, Dial: func(dialing context.Context) (voice.Conn, error) {
+			if flags.Answer {
+				return carrier.Await(ctx) // an ordered call may take any time
+			}
+			return carrier.Call(dialing, flags.From)
+		},
 	}, display, keep)
 	err = errors.Join(err, stopServing())
 	if errors.Is(err, talk.ErrOptions) {
 		return usage(err)
 	}
 	return err
-}
-
-// dial makes or answers the call. An ordered call may take any time.
-func (flags simPhoneFlags) dial(whole context.Context, carrier *wire.Carrier) func(context.Context) (voice.Conn, error) {
-	return func(ctx context.Context) (voice.Conn, error) {
-		if flags.Answer {
-			return carrier.Await(whole)
-		}
-		return carrier.Call(ctx, flags.From)
-	}
 }
 
 // phoneRate is the sample rate of phones in Hz.

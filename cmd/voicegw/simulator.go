@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 
 	"voicegw/config"
-	"voicegw/gateway"
 	"voicegw/sim"
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
@@ -16,12 +14,8 @@ import (
 // simKey is a key for the built-in simulator, which accepts any.
 const simKey = "simulator"
 
-// simulator is the built-in simulator, which replaces all providers; nil if it isn't needed.
-type simulator struct {
-	local *sim.Local // fixed
-}
-
-func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*simulator, error) {
+// simulatorFor starts the built-in simulator, which replaces all providers; nil if it isn't needed.
+func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*sim.Local, error) {
 	if !cfg.Services()[0].Simulated {
 		return nil, nil
 	}
@@ -30,11 +24,7 @@ func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) 
 		return nil, err
 	}
 	o.Logger = logger.With("component", "simulator")
-	local, err := sim.Start(ctx, "", o)
-	if err != nil {
-		return nil, err
-	}
-	return &simulator{local}, nil
+	return sim.Start(ctx, "", o)
 }
 
 // errSimFiles is wrapped by errors about a scenario or a fault script.
@@ -55,29 +45,4 @@ func simOptions(c config.Sim) (sim.Options, error) {
 		return o, errors.Join(errSimFiles, err)
 	}
 	return o, nil
-}
-
-func (s *simulator) openaiURL() string { return s.local.OpenAIURL() }
-
-// url is the base URL of a wire; for a nil simulator, one that nothing listens on.
-func (s *simulator) url(wire string) string {
-	if s == nil {
-		return "http://" + net.JoinHostPort("127.0.0.1", "0")
-	}
-	return s.local.URL(wire)
-}
-
-func (s *simulator) close() error {
-	if s == nil {
-		return nil
-	}
-	return s.local.Close()
-}
-
-// forGateway returns what causes faults; a nil interface for a nil s.
-func (s *simulator) forGateway() gateway.Simulator {
-	if s == nil {
-		return nil
-	}
-	return s.local.Server
 }

@@ -34,11 +34,11 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 	if _, _, err := allowedHosts(next, s.listener.Addr(), s.certified()); err != nil {
 		return nil, err
 	}
-	models, err := s.models.prepare(s, now, next)
+	transports, useModels, err := s.prepareModels(now, next)
 	if err != nil {
 		return nil, err
 	}
-	files, err := readAgents(next, agentWorld(next, s.tools.Snapshot(), models.transports))
+	files, err := readAgents(next, agentWorld(next, s.tools.Snapshot(), transports))
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +50,11 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 	}
 	slices.Sort(to.Changed)
 	to.Changed = slices.Compact(to.Changed)
-	settings := sessionSettings(next, models.transports, prices)
+	settings := sessionSettings(next, transports, prices)
 	if err := s.sessions.CanReconfigure(settings); err != nil {
 		return nil, err
 	}
-	useTools, err := s.configureTools(next)
+	useTools, err := s.caps.configureTools(next, s.tools)
 	if err != nil {
 		return nil, err
 	}
@@ -70,13 +70,14 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 		s.auth.Swap(who).Close()
 		show()
 		useTools()
+		s.logToolSettings(next)
 		s.caps.flags.Store(next)
 		s.metrics.KnowTools(s.tools.Snapshot())
 		s.prices.Store(prices)
 		s.dayBudget.Store(math.Float64bits(next.Prices.DayBudget))
 		s.usage.Reconfigure(userLimits(next))
 		s.webhooks.Reconfigure(endpoints(next))
-		s.models.take(models)
+		useModels()
 		s.agents.reload(files)
 		logAgentWarnings(s.logger, files)
 		if err := s.sessions.Reconfigure(settings); err != nil {
@@ -118,48 +119,38 @@ type models struct {
 	// Fixed after newServer's parts are open; their contents may be replaced.
 	text   liveText
 	images liveImages
-	// transports are replaced by take, which only a reload calls.
+	// transports are replaced only by a reload.
 	transports map[string]transport.Transport
 }
 
-type reached struct {
-	transports map[string]transport.Transport
-	text       textmodel.Model // nil for no change
-	images     image.Generator // nil for no change
-}
-
-// prepare makes new models where keys have changed.
-func (m *models) prepare(s *server, now, next *config.Config) (reached, error) {
-	to := reached{transports: m.transports}
-	if maps.EqualFunc(now.Providers, next.Providers, func(a, b *config.Provider) bool { return a.APIKey.Reveal() == b.APIKey.Reveal() }) {
-		return to, nil
+// prepareModels returns the transports of a new configuration and, where keys have changed, makes new models. take puts
+// them into use; requests in progress keep the old key.
+func (s *server) prepareModels(now, next *config.Config) (transports map[string]transport.Transport, take func(), err error) {
+	sameKey := func(a, b *config.Provider) bool { return a.APIKey.Reveal() == b.APIKey.Reveal() }
+	if maps.EqualFunc(now.Providers, next.Providers, sameKey) {
+		return s.models.transports, func() {}, nil
 	}
-	var err error
-	if to.transports, err = newTransports(next, s.sim, s.loops, &s.models.text, s.logger); err != nil {
-		return to, err
+	if transports, err = newTransports(next, s.sim, s.loops, &s.models.text, s.logger); err != nil {
+		return nil, nil, err
 	}
-	if to.text, err = textmodel.New(chatOptions(next, s.sim)); err != nil {
-		return to, err
+	text, err := textmodel.New(chatOptions(next, s.sim))
+	if err != nil {
+		return nil, nil, err
 	}
-	to.images, err = newImageGenerator(next, s.sim)
-	return to, err
-}
-
-// take puts them into use. Requests in progress keep the old key.
-func (m *models) take(to reached) {
-	m.transports = to.transports
-	if to.text != nil {
-		m.text.now.Store(&to.text)
-	}
-	if to.images != nil {
-		m.images.now.Store(&to.images)
-	}
+	images, err := newImageGenerator(next, s.sim)
+	return transports, func() {
+		s.models.transports = transports
+		s.models.text.use(text)
+		s.models.images.now.Store(&images)
+	}, err
 }
 
 // liveText is the text agent's model with its current key. It implements chat.Model.
 type liveText struct {
 	now atomic.Pointer[textmodel.Model]
 }
+
+func (m *liveText) use(model textmodel.Model) { m.now.Store(&model) }
 
 func (m *liveText) Complete(ctx context.Context, p textmodel.Prompt, delta func(string)) (textmodel.Reply, error) {
 	return (*m.now.Load()).Complete(ctx, p, delta) //nolint:wrapcheck // it is the same model

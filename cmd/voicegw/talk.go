@@ -17,7 +17,6 @@ import (
 	"voicegw/client/operator"
 	"voicegw/client/talk"
 	"voicegw/client/voice"
-	"voicegw/internal/textutil"
 	"voicegw/internal/user"
 )
 
@@ -48,9 +47,10 @@ func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 			return usage(fmt.Errorf("--out: %w", err))
 		}
 	}
-	if _, isTerminal := textutil.Width(p.Stdin); isTerminal && !flags.JSON && options.Approval == voice.ApprovalNobody {
-		if answers, done, err := textutil.OpenTyped(); err == nil {
-			defer done()
+	if !flags.JSON && options.Approval == voice.ApprovalNobody {
+		answers, done, ok := p.typed()
+		defer done()
+		if ok {
 			options.Approval, options.Answers = voice.ApprovalAsk, answers
 		}
 	}

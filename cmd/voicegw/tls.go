@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"voicegw/client/operator"
 	"voicegw/config"
 	"voicegw/gateway"
 	"voicegw/internal/bounded"
@@ -90,28 +89,21 @@ func trust(ca string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: roots}, nil
 }
 
-// localTrust is trust for a gateway on this machine that is addressed by IP address: its certificate is for a
+// localTrust completes the trust for a gateway on this machine that is addressed by IP address: its certificate is for a
 // configured host and is trusted if it is in a configured file.
-func localTrust(cfg *config.Config, ca string) (*tls.Config, error) {
-	c, err := trust(ca)
-	if err != nil || !cfg.TLS.Enabled() {
-		return c, err
+func localTrust(cfg *config.Config, c *tls.Config) (*tls.Config, error) {
+	if !cfg.TLS.Enabled() {
+		return c, nil
 	}
 	c = cmp.Or(c, &tls.Config{})
-	if len(cfg.TLS.ACME.Hosts) > 0 {
-		c.ServerName = cfg.TLS.ACME.Hosts[0]
-	}
 	if len(cfg.TLS.Certificates) == 0 {
+		c.ServerName = cfg.TLS.ACME.Hosts[0]
 		return c, nil
 	}
 	file := string(cfg.TLS.Certificates[0].Cert)
-	text, err := os.ReadFile(file)
+	host, leaf, err := certs.NameOf(file)
 	if err != nil {
 		return nil, fmt.Errorf("tls.certificates: %w; give the gateway's address with --url", err)
-	}
-	host, leaf := certs.NameOf(text)
-	if host == "" {
-		return nil, fmt.Errorf("tls.certificates: no certificate in %s names a host; give the gateway's address with --url", file)
 	}
 	if c.ServerName = host; c.RootCAs == nil {
 		if c.RootCAs, err = x509.SystemCertPool(); err != nil {
@@ -130,19 +122,6 @@ func clientWith(trust *tls.Config) *http.Client {
 	t := bounded.NewTransport()
 	t.TLSClientConfig = trust
 	return &http.Client{Transport: t}
-}
-
-// gatewayOf returns the base URL of the gateway for a command, and its trust (nil: the system's authorities).
-func gatewayOf(given, ca string, cfg *config.Config) (base string, trusted *tls.Config, err error) {
-	if base, err = operator.BaseURL(given, scheme(cfg), cfg.Listen); err != nil {
-		return "", nil, err
-	}
-	check := trust
-	if given == "" {
-		check = func(ca string) (*tls.Config, error) { return localTrust(cfg, ca) }
-	}
-	trusted, err = check(ca)
-	return base, trusted, err
 }
 
 // certified returns the certificates' hosts that a request may name.
@@ -164,10 +143,7 @@ func named(cfg *config.Config, address string) string {
 	if len(cfg.TLS.ACME.Hosts) > 0 {
 		name = cfg.TLS.ACME.Hosts[0]
 	} else if len(cfg.TLS.Certificates) > 0 {
-		text, err := os.ReadFile(string(cfg.TLS.Certificates[0].Cert))
-		if err == nil {
-			name, _ = certs.NameOf(text)
-		}
+		name, _, _ = certs.NameOf(string(cfg.TLS.Certificates[0].Cert)) // otherwise the address has to do
 	}
 	_, port, err := net.SplitHostPort(address)
 	if name == "" || err != nil {

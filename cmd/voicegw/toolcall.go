@@ -27,6 +27,7 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/registry/spec"
+	"voicegw/sim"
 	"voicegw/store"
 )
 
@@ -97,24 +98,15 @@ func (flags toolsCallFlags) Run(ctx context.Context, caller callerContext, p Pro
 	})
 }
 
-// toolBench has the tools of serve, for commands without a gateway.
+// toolBench has the tools, for serve and for commands without a gateway.
 type toolBench struct {
-	cfg      *config.Config
+	cfg      *config.Config // at the start
 	caps     *capabilities
 	tools    *registry.Registry
 	agents   *agents
 	executor *execute.Executor
-	record   *audit.Log // nil without an audit log
-}
-
-func (b *toolBench) live(source string, s registry.Session) []string {
-	return liveValues(b.cfg, b.agents, b.caps, source, s)
-}
-
-func (b *toolBench) audit(r audit.Record) {
-	if b.record != nil {
-		b.record.Write(r)
-	}
+	audit    *audit.Log
+	sim      *sim.Local // nil if no provider is simulated
 }
 
 // withTools opens the tools for use. kept means the store and the audit log of serve; otherwise nothing is kept, unless
@@ -140,22 +132,24 @@ func (p Process) withTools(ctx context.Context, cfg *config.Config, kept bool, l
 		record = audit.New(audit.Options{Stream: caps.store.Audit(), Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger})
 	case kept: // standard output has the answer
 		record, err = openAudit(cfg, dataDir, caps.store, p.Stderr, logger)
+	default:
+		record = audit.New(audit.Options{}) // which discards the records
 	}
-	var sim *simulator
+	bench := &toolBench{cfg: cfg, caps: caps, executor: newExecutor(cfg, caps.store, nil, logger), audit: record}
 	if err == nil {
-		sim, err = simulatorFor(ctx, cfg, logger)
+		bench.sim, err = simulatorFor(ctx, cfg, logger)
 	}
 	if err == nil {
-		err = openImages(cfg, imageDir, sim, caps, new(liveImages))
+		err = openImages(cfg, imageDir, bench.sim, caps, new(liveImages))
 	}
 	if err == nil {
-		bench := &toolBench{cfg: cfg, caps: caps, executor: newExecutor(cfg, caps.store, nil, logger), record: record}
-		if err = p.openBench(bench); err == nil {
-			err = use(bench)
-		}
-		bench.executor.Close()
+		err = p.openBench(bench)
 	}
-	if closed := errors.Join(closeAudit(record), caps.close(), sim.close()); closed != nil {
+	if err == nil {
+		err = use(bench)
+	}
+	bench.executor.Close()
+	if closed := errors.Join(closeAudit(record)(), caps.close(), when(bench.sim != nil, bench.sim.Close)()); closed != nil {
 		p.complain("%v", closed)
 		return cmp.Or(err, shown(exitFailure))
 	}
@@ -175,11 +169,7 @@ func (p Process) openBench(b *toolBench) error {
 	if err := checkTools(b.cfg, b.tools.Snapshot()); err != nil {
 		return usage(err)
 	}
-	if b.agents, err = openAgents(b.cfg, b.tools.Snapshot, nil, b.caps.store.Agents(), b.caps.logger); err != nil {
-		return err
-	}
-	b.caps.agents.Set(b.agents.catalog, b.tools.Snapshot)
-	return nil
+	return b.openAgents(nil)
 }
 
 const vectorWait = 20 * time.Second
@@ -238,8 +228,6 @@ type oneCall struct {
 	out sync.Mutex // serialises lines on standard error
 }
 
-var errNoTerminal = errors.New("standard input is not a terminal")
-
 // begin makes the conversation. The error names the wrong flag.
 func (c *oneCall) begin(flags toolsCallFlags, whole *registry.Snapshot) error {
 	var pinned map[string]string
@@ -257,10 +245,7 @@ func (c *oneCall) begin(flags toolsCallFlags, whole *registry.Snapshot) error {
 		ID: id, UserID: string(flags.User), ConversationID: id, Agent: cmp.Or(flags.Agent, c.bench.cfg.Agent.Name),
 		Vouched: true, Scopes: flags.Scope, Mode: mode, Now: time.Now().UTC(),
 	}
-	c.call.Rules = voicePolicy(c.bench.cfg).Tools
-	if mode == spec.ModeText {
-		c.call.Rules = textRules(c.bench.cfg)
-	}
+	c.call.Rules = toolRules(c.bench.cfg, mode)
 	has, err := c.selection(&c.call.Rules)
 	if err != nil {
 		return err
@@ -359,7 +344,7 @@ func (c *oneCall) audit(r audit.Record) {
 		}
 		c.say("nested call of %s: %s", r.ToolID, outcome)
 	}
-	c.bench.audit(r)
+	c.bench.audit.Write(r)
 }
 
 func (c *oneCall) approves(ctx context.Context, q *protocol.ConfirmationRequest) bool {
@@ -371,15 +356,9 @@ func (c *oneCall) approves(ctx context.Context, q *protocol.ConfirmationRequest)
 		c.say("approved by --yes: %s", preview)
 		return true
 	}
-	var lines <-chan string
-	err := errNoTerminal
-	if _, isTerminal := textutil.Width(c.p.Stdin); isTerminal {
-		var stop func()
-		if lines, stop, err = textutil.OpenTyped(); err == nil {
-			defer stop()
-		}
-	}
-	if err != nil {
+	lines, stop, ok := c.p.typed()
+	defer stop()
+	if !ok {
 		c.say("%s requires approval: %s. Run it at a terminal, or use --yes", q.Tool, preview)
 		return false
 	}

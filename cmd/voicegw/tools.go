@@ -54,7 +54,10 @@ type toolsStartFlags struct{}
 
 // Run loads the tools with the types that serve provides, without a configuration.
 func (toolsStartFlags) Run(p Process) error {
-	_, err := p.loadRegistry(registry.Options{Handlers: handlers(), ModeCapabilities: provided(), Settings: p.anySettings()})
+	data, err := p.registryData()
+	if err == nil {
+		_, err = registry.Load(data, registry.Options{Handlers: handlers(), ModeCapabilities: provided(), Settings: p.anySettings()})
+	}
 	return p.printJSON(build.StartedOf(err))
 }
 

@@ -1,16 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"log/slog"
 	"net/url"
 	"strconv"
 	"strings"
 
-	"voicegw/chat"
 	"voicegw/config"
 	"voicegw/config/setting"
+	"voicegw/internal/origin"
 	"voicegw/internal/traces"
-	"voicegw/session"
 )
 
 func (p Process) environment() traces.Environment {
@@ -32,11 +32,8 @@ func (p Process) openTraces(cfg *config.Config, logger *slog.Logger) (*traces.Tr
 		Logger:   logger.With("component", "traces"),
 		Resource: map[string]string{"service.name": "voicegw", "service.version": versionOf()},
 	}
-	switch set.Protocol {
-	case config.TracesHTTP:
-		o.Protocol = traces.HTTP
-	case config.TracesGRPC:
-		o.Protocol = traces.GRPC
+	if set.Protocol != config.TracesAuto {
+		o.Protocol = traces.Protocol(set.Protocol)
 	}
 	var err error
 	if o.Headers, err = setting.ParsePairs(set.Headers.Reveal()); err != nil {
@@ -72,20 +69,6 @@ func (p Process) traceSecrets(cfg *config.Config) (all []string) {
 	return all
 }
 
-func (s *server) follow() session.Follow {
-	if s.traces == nil {
-		return nil
-	}
-	return s.traces.Voice
-}
-
-func (s *server) followTexts() func(chat.Opening) chat.Followed {
-	if s.traces == nil {
-		return nil
-	}
-	return s.traces.Text
-}
-
 func (s *server) nameTraces() {
 	if s.traces == nil {
 		return
@@ -95,7 +78,7 @@ func (s *server) nameTraces() {
 		p := s.cfg.Providers[service.Name]
 		address := p.BaseURL
 		if service.Simulated {
-			address = s.sim.url(p.Wire)
+			address = s.sim.URL(p.Wire)
 		}
 		voices[service.Name] = modelAt(p.Wire, address)
 	}
@@ -105,22 +88,12 @@ func (s *server) nameTraces() {
 	s.traces.Know(voices, writes)
 }
 
-// Providers' names in the conventions (gen_ai.provider.name), and their default hosts.
-const (
-	systemOpenAI = "openai"
-	systemAzure  = "azure.ai.openai"
-	systemGemini = "gcp.gemini"
-	systemVertex = "gcp.vertex_ai"
-
-	hostOpenAI = "api.openai.com"
-	hostGemini = "generativelanguage.googleapis.com"
-)
-
-// modelAt describes the models served at an address; empty for the wire's default.
+// modelAt describes the models served at an address, with the provider's name in the conventions (gen_ai.provider.name);
+// empty for the wire's default.
 func modelAt(wire, address string) traces.Model {
-	m := traces.Model{System: systemOpenAI, Host: hostOpenAI, Port: 443}
+	m := traces.Model{System: "openai", Host: "api.openai.com", Port: 443}
 	if wire == wireGemini {
-		m = traces.Model{System: systemGemini, Host: hostGemini, Port: 443}
+		m = traces.Model{System: "gcp.gemini", Host: geminiHost, Port: 443}
 	}
 	u, err := url.Parse(address)
 	if address == "" || err != nil || u.Hostname() == "" {
@@ -128,18 +101,15 @@ func modelAt(wire, address string) traces.Model {
 	}
 	m.Host = u.Hostname()
 	if m.Port, err = strconv.Atoi(u.Port()); err != nil {
-		m.Port = 443
-		if u.Scheme == "http" || u.Scheme == "ws" {
-			m.Port = 80
-		}
+		m.Port = int(cmp.Or(origin.DefaultPort(u.Scheme), 443))
 	}
 	switch host := strings.ToLower(m.Host); {
 	case strings.HasSuffix(host, ".azure.com"):
-		m.System = systemAzure
+		m.System = "azure.ai.openai"
 	case strings.HasSuffix(host, "aiplatform.googleapis.com"):
-		m.System = systemVertex
-	case host == hostGemini:
-		m.System = systemGemini
+		m.System = "gcp.vertex_ai"
+	case host == geminiHost:
+		m.System = "gcp.gemini"
 	}
 	return m
 }

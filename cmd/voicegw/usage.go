@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -58,16 +57,6 @@ func (s *server) openUsage(ctx context.Context) (err error) {
 func (s *server) principal(id string) auth.Principal {
 	p, _ := s.auth.Get().Find(id)
 	return p
-}
-
-func (s *server) closeUsage() error {
-	if s.usage == nil {
-		return nil
-	}
-	if err := within(usageTime, s.usage.Close)(); err != nil {
-		return errors.Join(errors.New("what was used in the last seconds is lost"), err)
-	}
-	return nil
 }
 
 func dollars(d float64) cost.Micros { return cost.Micros(math.Round(d * 1e6)) }

@@ -37,8 +37,12 @@ func (s *server) sendSession(l session.Lifecycle) {
 		}
 	}
 	e, err := webhook.NewEvent(kind, at, data)
+	s.tellWebhooks(e, err, kind, "session_id", l.SessionID)
+}
+
+func (s *server) tellWebhooks(e store.Webhook, err error, kind, about, id string) {
 	if err != nil {
-		s.logger.Error("queueing a webhook event failed", "type", kind, "session_id", l.SessionID, "error", err)
+		s.logger.Error("queueing a webhook event failed", "type", kind, about, id, "error", err)
 		return
 	}
 	s.webhooks.Tell(e)
@@ -70,9 +74,5 @@ func (s *server) sendJob(j store.Job) {
 		JobID: j.ID, Tool: j.Tool, Name: j.Name, State: string(j.State), User: j.User, ConversationID: j.Conversation, SessionID: j.Session,
 		CallID: j.Call, Attempts: j.Attempt, CreatedAt: webhook.Time(j.CreatedAt), EndedAt: webhook.Time(j.EndedAt),
 	})
-	if err != nil {
-		s.logger.Error("queueing a webhook event failed", "type", webhook.JobEnded, "job", j.ID, "error", err)
-		return
-	}
-	s.webhooks.Tell(e)
+	s.tellWebhooks(e, err, webhook.JobEnded, "job", j.ID)
 }

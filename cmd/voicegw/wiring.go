@@ -14,11 +14,11 @@ import (
 	"voicegw/internal/nonblock"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/session"
+	"voicegw/sim"
 	"voicegw/transport"
 	"voicegw/transport/openai"
 	"voicegw/transport/textmodel"
@@ -65,7 +65,7 @@ type textUser interface {
 
 // newTransports makes the providers that clients may request. sim is needed only for simulated ones. loops read from
 // their connections; nil means a goroutine for each connection. text may be nil if none is opened.
-func newTransports(cfg *config.Config, sim *simulator, loops *nonblock.Loops, text textmodel.Model,
+func newTransports(cfg *config.Config, sim *sim.Local, loops *nonblock.Loops, text textmodel.Model,
 	logger *slog.Logger) (map[string]transport.Transport, error) {
 	transports := map[string]transport.Transport{}
 	client := nonblock.Client(&http.Client{Transport: bounded.NewTransport()}, loops)
@@ -86,7 +86,7 @@ func newTransports(cfg *config.Config, sim *simulator, loops *nonblock.Loops, te
 	return transports, nil
 }
 
-func newTransport(cfg *config.Config, service config.Service, sim *simulator, client *http.Client,
+func newTransport(cfg *config.Config, service config.Service, sim *sim.Local, client *http.Client,
 	logger *slog.Logger) (transport.Transport, error) {
 	c := cfg.Providers[service.Name]
 	p := transport.Provider{
@@ -95,7 +95,10 @@ func newTransport(cfg *config.Config, service config.Service, sim *simulator, cl
 		HTTPClient: client, Logger: logger.With("provider", service.Name),
 	}
 	if service.Simulated {
-		p.APIKey, p.BaseURL, p.Simulated = simKey, sim.url(c.Wire), true
+		p.APIKey, p.BaseURL, p.Simulated = simKey, "http://127.0.0.1:0", true // on which nothing listens
+	}
+	if service.Simulated && sim != nil {
+		p.BaseURL = sim.URL(c.Wire)
 	}
 	return cfg.WireOf(service.Name).New(p)
 }
@@ -146,10 +149,10 @@ func sessionSettings(cfg *config.Config, transports map[string]transport.Transpo
 	}
 }
 
-func (s *server) sessionOptions(executor *execute.Executor, speaker session.Speech) session.Options {
+func (s *server) sessionOptions(speaker session.Speech) session.Options {
 	cfg := s.cfg
 	may := sessionSettings(cfg, s.models.transports, s.prices.Load())
-	return session.Options{
+	o := session.Options{
 		Transports: may.Transports,
 		Provider:   cfg.Provider,
 		Fallback:   cfg.Fallback,
@@ -169,10 +172,9 @@ func (s *server) sessionOptions(executor *execute.Executor, speaker session.Spee
 		Blocked:   s.caps.blocked,
 		Handoffs:  s.caps.handoff,
 		Cluster:   s.elsewhere,
-		Executor:  executor,
+		Executor:  s.executor,
 		Audit:     s.record,
 		Observe:   s.metrics.Observe,
-		Follow:    s.follow(),
 		Lifecycle: s.sendSession,
 		Prices:    may.Prices,
 		Speech:    speaker,
@@ -183,6 +185,10 @@ func (s *server) sessionOptions(executor *execute.Executor, speaker session.Spee
 		SilenceMS: cfg.VAD.SilenceMS, PrefixMS: cfg.VAD.PrefixMS, JoinSilence: cfg.VAD.JoinSilence,
 		Logger: s.logger,
 	}
+	if s.traces != nil {
+		o.Follow = s.traces.Voice
+	}
+	return o
 }
 
 func connectionLimits(cfg *config.Config) gateway.ConnectionLimits {

@@ -61,14 +61,17 @@ func (a *ACME) check() (problems Problems) {
 
 type manager struct {
 	certs *autocert.Manager
+	// ends ends requests with Run: autocert uses a context of its own.
+	ends context.Context //nolint:containedctx // of the manager's life
+	end  context.CancelCauseFunc
 
-	mu      sync.Mutex        // guards the following fields
-	ends    context.Context   //nolint:containedctx // that of Run, for requests of autocert
+	mu      sync.Mutex        // guards the next field
 	reasons map[string]string // by host: the authority's refusal
 }
 
 func newManager(a ACME, logger *slog.Logger) (*manager, map[string]*order) {
-	m := &manager{ends: context.Background(), reasons: map[string]string{}}
+	m := &manager{reasons: map[string]string{}}
+	m.ends, m.end = context.WithCancelCause(context.Background())
 	asks := bounded.Client(a.Client, bounded.Limits{Service: "the certificate authority", Bytes: 1 << 20, Whole: 30 * time.Second})
 	asks.Transport = ending{m, asks.Transport}
 	hosts := make([]string, len(a.Hosts))
@@ -84,28 +87,15 @@ func newManager(a ACME, logger *slog.Logger) (*manager, map[string]*order) {
 	return m, orders
 }
 
-func (m *manager) answer(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return m.certs.GetCertificate(hello) //nolint:wrapcheck // crypto/tls wraps it
-}
-
-// ending makes requests end with ctx; autocert uses a context of its own.
-func (m *manager) ending(ctx context.Context) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.ends = ctx
-}
-
+// ending makes requests end with the manager.
 type ending struct {
 	manager *manager
 	next    http.RoundTripper
 }
 
 func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
-	e.manager.mu.Lock()
-	ends := e.manager.ends
-	e.manager.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(r.Context())
-	context.AfterFunc(ends, func() { cancel(context.Cause(ends)) })
+	context.AfterFunc(e.manager.ends, func() { cancel(context.Cause(e.manager.ends)) })
 	resp, err := e.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		return nil, err //nolint:wrapcheck // as next does
@@ -272,10 +262,7 @@ func (m *manager) listen(resp *http.Response) error {
 		return nil
 	}
 	body, err := io.ReadAll(resp.Body) // already bounded
-	if err := resp.Body.Close(); err != nil {
-		return err //nolint:wrapcheck // an error of the transport
-	}
-	if err != nil {
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
 		return err //nolint:wrapcheck // an error of the transport
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))

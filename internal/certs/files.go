@@ -174,16 +174,17 @@ func (f *files) of(name string) []*tls.Certificate {
 // normal returns a server name in the form of byName's keys.
 func normal(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// NameOf returns the first certificate of a PEM file and one of its host names, or "" if it has none. For *.example.com
-// it is any.example.com.
-func NameOf(text []byte) (host string, leaf *x509.Certificate) {
-	block, _ := pem.Decode(text)
-	if block == nil || block.Type != "CERTIFICATE" {
-		return "", nil
+// NameOf returns the first certificate of a PEM file and one of its host names. For *.example.com it is any.example.com.
+func NameOf(file string) (host string, leaf *x509.Certificate, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", nil, err
 	}
-	leaf, err := x509.ParseCertificate(block.Bytes)
-	if err != nil || len(names(leaf)) == 0 {
-		return "", nil
+	if block, _ := pem.Decode(text); block != nil && block.Type == "CERTIFICATE" {
+		leaf, err = x509.ParseCertificate(block.Bytes)
 	}
-	return strings.Replace(names(leaf)[0], "*", "any", 1), leaf
+	if err != nil || leaf == nil || len(names(leaf)) == 0 {
+		return "", nil, fmt.Errorf("no certificate in %s names a host", file)
+	}
+	return strings.Replace(names(leaf)[0], "*", "any", 1), leaf, nil
 }

@@ -37,8 +37,6 @@ type Store struct {
 	acme   *manager          // nil without ACME
 
 	files atomic.Pointer[files]
-
-	reloading sync.Mutex // held while reading files
 }
 
 // Open reads the files and checks all options. The error is Problems. It orders nothing; Run does.
@@ -76,7 +74,7 @@ func (s *Store) Config() *tls.Config {
 func (s *Store) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := normal(hello.ServerName)
 	if s.acme != nil && slices.Equal(hello.SupportedProtos, []string{protocolACME}) {
-		return s.acme.answer(hello)
+		return s.acme.certs.GetCertificate(hello) //nolint:wrapcheck // crypto/tls wraps it
 	}
 	read := s.files.Load()
 	if o := s.orders[name]; o != nil && len(read.of(name)) == 0 {
@@ -93,14 +91,12 @@ func (s *Store) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error
 
 // Reload reads all files again. On any problem all certificates stay as they were, and the error is Problems.
 func (s *Store) Reload() error {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	read, err := readFiles(s.opts.Files, time.Now())
+	take, err := s.Read()
 	if err != nil {
 		s.opts.Logger.Error("cannot load certificates, keeping the previous ones", "error", err)
 		return err
 	}
-	s.take(read)
+	take()
 	return nil
 }
 
@@ -111,19 +107,10 @@ func (s *Store) Read() (take func(), err error) {
 		return nil, err
 	}
 	return func() {
-		s.reloading.Lock()
-		defer s.reloading.Unlock()
-		s.take(read)
+		if before := s.files.Swap(read); !bytes.Equal(read.bytes, before.bytes) {
+			s.tell("certificates changed")
+		}
 	}, nil
-}
-
-// take starts using the files read, if they changed. The caller must hold reloading.
-func (s *Store) take(read *files) {
-	if bytes.Equal(read.bytes, s.files.Load().bytes) {
-		return
-	}
-	s.files.Store(read)
-	s.tell("certificates changed")
 }
 
 func (s *Store) tell(what string) {
@@ -175,24 +162,22 @@ func (s *Store) Hosts() []string {
 func (s *Store) Run(ctx context.Context) {
 	var each sync.WaitGroup
 	if s.acme != nil {
-		s.acme.ending(ctx)
+		context.AfterFunc(ctx, func() { s.acme.end(context.Cause(ctx)) })
 	}
 	for _, o := range s.orders {
 		each.Go(func() { o.run(ctx) })
 	}
-	if len(s.opts.Files) > 0 {
-		each.Go(func() { s.watch(ctx) })
-	}
-	each.Wait()
-}
-
-func (s *Store) watch(ctx context.Context) {
 	var names []string
 	for _, p := range s.opts.Files {
 		names = append(names, p.Cert, p.Key)
 	}
-	process.Run(ctx, process.Options{
-		What: "certificates", Logger: s.opts.Logger, Files: func() []string { return names },
-		Look: func() { _ = s.Reload() }, // logged
-	})
+	if len(names) > 0 {
+		each.Go(func() {
+			process.Run(ctx, process.Options{
+				What: "certificates", Logger: s.opts.Logger, Files: func() []string { return names },
+				Look: func() { _ = s.Reload() }, // logged
+			})
+		})
+	}
+	each.Wait()
 }

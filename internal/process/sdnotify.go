@@ -1,11 +1,11 @@
 package process
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -24,22 +24,11 @@ type ServiceManager struct {
 	watchdog time.Duration
 }
 
-// FindServiceManager returns the manager named in environ, a list of NAME=VALUE. The error names an invalid variable;
-// the manager is usable without it.
-func FindServiceManager(environ []string) (ServiceManager, error) {
-	var m ServiceManager
-	var every, pid string
-	for _, v := range environ {
-		name, value, _ := strings.Cut(v, "=")
-		switch name {
-		case "NOTIFY_SOCKET":
-			m.socket = value
-		case "WATCHDOG_USEC":
-			every = value
-		case "WATCHDOG_PID":
-			pid = value
-		}
-	}
+// FindServiceManager returns the manager named in the environment. The error names an invalid variable; the manager is
+// usable without it.
+func FindServiceManager(variable func(name string) string) (ServiceManager, error) {
+	m := ServiceManager{socket: variable("NOTIFY_SOCKET")}
+	every, pid := variable("WATCHDOG_USEC"), variable("WATCHDOG_PID")
 	if m.socket != "" && m.socket[0] != '/' && m.socket[0] != '@' {
 		bad := m.socket
 		m.socket = ""
@@ -60,21 +49,18 @@ func FindServiceManager(environ []string) (ServiceManager, error) {
 // WatchdogInterval is the interval for sending ServiceAlive: half of the manager's timeout. Zero means never.
 func (m ServiceManager) WatchdogInterval() time.Duration { return m.watchdog / 2 }
 
-// Tell sends states, such as ServiceReady, in one message. Without a manager it does nothing.
-func (m ServiceManager) Tell(states ...string) error {
+// Tell sends a state, such as ServiceReady. Without a manager it does nothing.
+func (m ServiceManager) Tell(state string) error {
 	if m.socket == "" {
 		return nil
 	}
 	conn, err := net.Dial("unixgram", m.socket)
 	if err != nil {
-		return fmt.Errorf("notify the service manager of %s: %w", states[0], err)
+		return fmt.Errorf("notify the service manager of %s: %w", state, err)
 	}
-	_, err = conn.Write([]byte(strings.Join(states, "\n")))
-	if closed := conn.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return fmt.Errorf("notify the service manager of %s: %w", states[0], err)
+	_, err = conn.Write([]byte(state))
+	if err = cmp.Or(err, conn.Close()); err != nil {
+		return fmt.Errorf("notify the service manager of %s: %w", state, err)
 	}
 	return nil
 }
