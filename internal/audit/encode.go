@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"voicegw/internal/logging"
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -212,16 +213,16 @@ func (r *redactor) value(v any, depth int) {
 	case json.Number:
 		r.text("<number>")
 	case string:
-		r.text("<string, %s>", count(utf8.RuneCountInString(v), "character"))
+		r.text("<string, %s>", textutil.Count(utf8.RuneCountInString(v), "character"))
 	case []any:
 		if depth == maxDepth {
-			r.text("<list, %s>", count(len(v), "item"))
+			r.text("<list, %s>", textutil.Count(len(v), "item"))
 			return
 		}
 		r.list(v, depth)
 	case map[string]any:
 		if depth == maxDepth {
-			r.text("<object, %s>", count(len(v), "name"))
+			r.text("<object, %s>", textutil.Count(len(v), "name"))
 			return
 		}
 		r.object(v, depth)
@@ -258,7 +259,7 @@ func (r *redactor) object(object map[string]any, depth int) {
 			r.text("%s", name)
 		} else {
 			// A model may invent a name that quotes the user. The number makes the replacement unique.
-			r.text("<name %d, %s>", i+1, count(utf8.RuneCountInString(name), "character"))
+			r.text("<name %d, %s>", i+1, textutil.Count(utf8.RuneCountInString(name), "character"))
 		}
 		r.out.WriteByte(':')
 		r.value(object[name], depth+1)
@@ -276,11 +277,4 @@ func plainName(name string) bool {
 		}
 	}
 	return name[0] < '0' || name[0] > '9'
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -272,9 +272,10 @@ type fullFile struct {
 	ended time.Time
 }
 
+// fullFiles returns the full files of a live file, oldest first; none if their folder is missing.
 func fullFiles(path string) ([]fullFile, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	ext := filepath.Ext(path)

@@ -134,7 +134,7 @@ func (t *tail) gone() (bool, error) {
 func (t *tail) move() (bool, error) {
 	live, full, err := t.open()
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("audit: %w", err)
 	}
 	between := slices.DeleteFunc(slices.Clone(full), func(f fullFile) bool { return slices.Contains(t.known, f) })
 	if t.live != nil {
@@ -204,28 +204,22 @@ const tries = 100 // of open, against rotations
 func (t *tail) open() (*os.File, []fullFile, error) {
 	for range tries {
 		before, err := fullFiles(t.path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, fmt.Errorf("audit: %w", err)
+		if err != nil {
+			return nil, nil, err
 		}
 		live, err := os.Open(t.path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, fmt.Errorf("audit: %w", err)
-		}
-		if err != nil {
-			live = nil
+			return nil, nil, err
 		}
 		after, err := fullFiles(t.path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, errors.Join(fmt.Errorf("audit: %w", err), closeIf(live))
-		}
-		if slices.Equal(before, after) {
+		if err == nil && slices.Equal(before, after) {
 			return live, after, nil
 		}
-		if err := closeIf(live); err != nil {
-			return nil, nil, fmt.Errorf("audit: %w", err)
+		if err = errors.Join(err, closeIf(live)); err != nil {
+			return nil, nil, err
 		}
 	}
-	return nil, nil, fmt.Errorf("audit: %s: the gateway rotates the files faster than they can be listed", t.path)
+	return nil, nil, fmt.Errorf("%s: the gateway rotates the files faster than they can be listed", t.path)
 }
 
 // full skips a missing file, removed because of its age, and reports an unreadable one.

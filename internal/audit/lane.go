@@ -87,7 +87,7 @@ func newLane(l *Log, name string, w writer) *lane {
 
 // take queues an entry, or counts it as dropped. The caller must hold log.mu.
 func (s *lane) take(e *entry) bool {
-	if len(s.waiting) >= s.log.queue || s.bytes+e.size > maxWaiting {
+	if len(s.waiting) >= s.log.o.Queue || s.bytes+e.size > maxWaiting {
 		s.dropped++
 		return false
 	}
@@ -152,7 +152,7 @@ func (s *lane) next() (entries []*entry, closed bool) {
 func (s *lane) deliver(ctx context.Context, entries []*entry) bool {
 	lines := make([][]byte, len(entries))
 	for i, e := range entries {
-		lines[i] = e.encoded(s.log.arguments)
+		lines[i] = e.encoded(s.log.o.Arguments)
 	}
 	pause, closing := firstPause, s.log.closing
 	for ctx.Err() == nil {
@@ -203,13 +203,13 @@ func (s *lane) complain(err error) {
 	s.log.mu.Lock()
 	waiting := len(s.waiting)
 	s.log.mu.Unlock()
-	s.log.logger.Error("cannot write the audit; its records wait", slog.String("sink", s.name),
+	s.log.o.Logger.Error("cannot write the audit; its records wait", slog.String("sink", s.name),
 		slog.Any("error", err), slog.Int("attempt", s.failures), slog.Int("waiting", waiting))
 }
 
 func (s *lane) recovered() {
 	if s.failures > 0 {
-		s.log.logger.Info("writing the audit again", slog.String("sink", s.name), slog.Int("failures", s.failures))
+		s.log.o.Logger.Info("writing the audit again", slog.String("sink", s.name), slog.Int("failures", s.failures))
 	}
 	s.failures = 0
 }
@@ -220,7 +220,7 @@ func (s *lane) giveUp() {
 	s.givenUp += uint64(n)
 	s.waiting, s.bytes = nil, 0
 	s.log.mu.Unlock()
-	s.log.logger.Error("audit records lost; the time to write them is over", slog.String("sink", s.name),
+	s.log.o.Logger.Error("audit records lost; the time to write them is over", slog.String("sink", s.name),
 		slog.Int("records", n), slog.Any("error", err))
 }
 

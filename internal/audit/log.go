@@ -44,12 +44,10 @@ const (
 // Log writes records to its sinks. Its methods may be used concurrently.
 type Log struct {
 	// Fixed after New.
-	arguments Arguments
-	queue     int
-	logger    *slog.Logger
-	stream    *lane // nil without a Stream
-	lines     *lane // nil without Lines
-	lanes     []*lane
+	o      Options
+	stream *lane // nil without a Stream
+	lines  *lane // nil without Lines
+	lanes  []*lane
 	// alarm, of capacity 1, wakes report after Write has dropped a record. It is never closed.
 	alarm   chan struct{}
 	closing chan struct{}      // closed by Close
@@ -65,14 +63,9 @@ type Log struct {
 
 // New starts a Log. The caller must close it.
 func New(o Options) *Log {
-	l := &Log{
-		arguments: o.Arguments, queue: o.Queue, logger: o.Logger,
-		alarm: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
-	}
-	if l.queue <= 0 {
-		l.queue = defaultQueue
-	}
-	l.logger = cmp.Or(l.logger, slog.New(slog.DiscardHandler))
+	o.Queue = cmp.Or(o.Queue, defaultQueue)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	l := &Log{o: o, alarm: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{})}
 	if o.Stream != nil {
 		l.stream = newLane(l, "stream", streamWriter(o.Stream))
 		l.lanes = append(l.lanes, l.stream)
@@ -83,12 +76,12 @@ func New(o Options) *Log {
 	}
 	ctx, abort := context.WithCancel(context.Background())
 	l.abort = abort
-	go l.run(ctx, o.Lines)
+	go l.run(ctx)
 	return l
 }
 
 // run runs the lanes and the reporter, waits for them and closes Lines. Close waits for it.
-func (l *Log) run(ctx context.Context, lines io.Closer) {
+func (l *Log) run(ctx context.Context) {
 	defer close(l.done)
 	defer l.abort()
 	var wg sync.WaitGroup
@@ -97,8 +90,8 @@ func (l *Log) run(ctx context.Context, lines io.Closer) {
 	}
 	wg.Go(l.report)
 	wg.Wait()
-	if lines != nil {
-		l.closeErr = lines.Close()
+	if l.o.Lines != nil {
+		l.closeErr = l.o.Lines.Close()
 	}
 }
 
@@ -108,7 +101,7 @@ func (l *Log) Write(r Record) {
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}
-	if !l.arguments.kept() {
+	if !l.o.Arguments.kept() {
 		r.Args = nil
 	}
 	e := &entry{record: r, size: len(r.Args) + len(r.Budget) + entrySize, at: time.Now(), written: r.Written}
@@ -157,7 +150,7 @@ func (l *Log) logDrops() {
 		lane.reported = lane.dropped
 		l.mu.Unlock()
 		if n > 0 {
-			l.logger.Error("audit records dropped; too many wait", slog.String("sink", lane.name), slog.Uint64("records", n),
+			l.o.Logger.Error("audit records dropped; too many wait", slog.String("sink", lane.name), slog.Uint64("records", n),
 				slog.Int("waiting", waiting))
 		}
 	}

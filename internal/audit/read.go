@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 )
 
@@ -28,10 +29,10 @@ type Report struct {
 func (r Report) Warnings() []string {
 	var lines []string
 	if r.Foreign > 0 {
-		lines = append(lines, count(r.Foreign, "line")+" skipped: not audit records, or torn by a crash")
+		lines = append(lines, textutil.Count(r.Foreign, "line")+" skipped: not audit records, or torn by a crash")
 	}
 	if r.TooLong > 0 {
-		lines = append(lines, fmt.Sprintf("%s skipped: longer than %d bytes", count(r.TooLong, "line"), MaxLine))
+		lines = append(lines, fmt.Sprintf("%s skipped: longer than %d bytes", textutil.Count(r.TooLong, "line"), MaxLine))
 	}
 	if r.Torn {
 		lines = append(lines, "the last line is incomplete: the gateway is writing it, or was killed")

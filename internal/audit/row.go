@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"voicegw/internal/textutil"
 )
@@ -29,22 +30,27 @@ func (t *Table) row(r Record) string {
 		r.Time.UTC().Format(TimeLayout), begin(r.SessionID, columns[1].width), strconv.Itoa(r.TurnID), r.ToolID, outcome,
 		strconv.FormatInt(r.DurationMS, 10), budgetOf(r), clampedOf(r), confirmationOf(r), evidenceOf(r),
 	}
-	var line strings.Builder
-	from, to := 0, 0 // of the outcome, in runes: an earlier cell may be wider than its column
-	runes := 0
 	for i, cell := range cells {
-		text := pad(printable(cell), columns[i].width, i < len(cells)-1)
-		if i == outcomeColumn {
-			from, to = runes, runes+len([]rune(printable(cell)))
-		}
-		runes += len([]rune(text))
-		line.WriteString(text)
+		cells[i] = printable(cell)
 	}
-	text := textutil.Cut(strings.TrimRight(line.String(), " "), t.o.Width)
-	if whole := []rune(text); t.o.Colour && to <= len(whole) {
-		return string(whole[:from]) + colour + string(whole[from:to]) + "\x1b[0m" + string(whole[to:])
+	text := t.line(cells)
+	before := padded(cells[:outcomeColumn])
+	if after, whole := strings.CutPrefix(text, before+cells[outcomeColumn]); whole && t.o.Colour {
+		return before + colour + cells[outcomeColumn] + "\x1b[0m" + after
 	}
 	return text
+}
+
+func (t *Table) line(cells []string) string {
+	return textutil.Cut(strings.TrimRight(padded(cells), " "), t.o.Width)
+}
+
+func padded(cells []string) string {
+	var line strings.Builder
+	for i, cell := range cells {
+		line.WriteString(cell + strings.Repeat(" ", max(columns[i].width-utf8.RuneCountInString(cell), 0)+2))
+	}
+	return line.String()
 }
 
 func outcomeOf(r Record) (outcome, colour string) {
@@ -71,8 +77,7 @@ func outcomeOf(r Record) (outcome, colour string) {
 	}
 	switch {
 	case !r.OK:
-		outcome, colour = string(r.ErrorType), red
-		outcome = cmp.Or(outcome, "failed")
+		outcome, colour = cmp.Or(string(r.ErrorType), "failed"), red
 	case r.CacheHit:
 		outcome, colour = "cached", yellow
 	default:
@@ -100,18 +105,12 @@ func clampedOf(r Record) string {
 	for name, c := range r.Clamped {
 		list = append(list, fmt.Sprintf("%s %s>%d", name, c.Requested, c.Applied))
 	}
-	if len(list) == 0 {
-		return "-"
-	}
 	slices.Sort(list)
-	return strings.Join(list, ", ")
+	return cmp.Or(strings.Join(list, ", "), "-")
 }
 
 func evidenceOf(r Record) string {
-	if len(r.Evidence) == 0 {
-		return "-"
-	}
-	return strings.Join(r.Evidence, ", ")
+	return cmp.Or(strings.Join(r.Evidence, ", "), "-")
 }
 
 func confirmationOf(r Record) string {
@@ -125,17 +124,7 @@ func confirmationOf(r Record) string {
 	if r.Reference != "" {
 		text += " " + r.Reference
 	}
-	if text = strings.TrimSpace(text); text == "" {
-		return "-"
-	}
-	return text
-}
-
-func pad(cell string, width int, more bool) string {
-	if !more {
-		return cell
-	}
-	return cell + strings.Repeat(" ", max(width-len([]rune(cell)), 0)+2)
+	return cmp.Or(strings.TrimSpace(text), "-")
 }
 
 func begin(id string, width int) string {
@@ -223,11 +212,11 @@ func (t *Table) Shown() int { return t.shown }
 // show writes a row, and the head of the table before the first row.
 func (t *Table) show(row []byte) error {
 	if t.shown == 0 && !t.o.JSON {
-		head := strings.Builder{}
-		for i, c := range columns {
-			head.WriteString(pad(c.name, c.width, i < len(columns)-1))
+		var head []string
+		for _, c := range columns {
+			head = append(head, c.name)
 		}
-		if _, err := t.out.WriteString(textutil.Cut(strings.TrimRight(head.String(), " "), t.o.Width) + "\n"); err != nil {
+		if _, err := t.out.WriteString(t.line(head) + "\n"); err != nil {
 			return err
 		}
 	}
