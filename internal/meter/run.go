@@ -6,9 +6,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"voicegw/internal/cost"
 	"voicegw/store"
@@ -133,28 +133,12 @@ func (m *Meter) due(now time.Time) []slot {
 
 // flush writes the due entries until the first error: each would wait for the unavailable store.
 func (m *Meter) flush(ctx context.Context, now time.Time) error {
-	slots := m.due(now)
-	var next atomic.Int64
-	var failed atomic.Pointer[error]
-	var all sync.WaitGroup
-	for range min(writers, len(slots)) {
-		all.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(slots)); i = next.Add(1) - 1 {
-				if failed.Load() != nil {
-					m.written(slots[i], cost.Sum{}, 0, *failed.Load())
-					continue
-				}
-				if err := m.write(ctx, slots[i]); err != nil {
-					failed.CompareAndSwap(nil, &err)
-				}
-			}
-		})
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(writers)
+	for _, s := range m.due(now) {
+		all.Go(func() error { return m.write(ctx, s) })
 	}
-	all.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return nil
+	return all.Wait() //nolint:wrapcheck // it names the store
 }
 
 func (m *Meter) write(ctx context.Context, s slot) error {
@@ -162,18 +146,15 @@ func (m *Meter) write(ctx context.Context, s slot) error {
 	e := m.dirty[s]
 	sum, known := e.sum, e.revision
 	m.mu.Unlock()
-	revision, err := m.opts.Store.Save(ctx, store.UsageRecord{Day: s.day, Writer: s.node, User: s.user, Key: s.key, Sum: sum}, known)
-	m.written(s, sum, revision, err)
-	return err //nolint:wrapcheck // it names the store
-}
-
-func (m *Meter) written(s slot, sum cost.Sum, revision uint64, err error) {
+	revision, err := known, ctx.Err() // of an earlier write
+	if err == nil {
+		revision, err = m.opts.Store.Save(ctx, store.UsageRecord{Day: s.day, Writer: s.node, User: s.user, Key: s.key, Sum: sum}, known)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.dirty[s]
 	e.writing, e.next = false, time.Now().Add(writeEvery)
 	if err != nil {
-		return
+		return err //nolint:wrapcheck // it names the store
 	}
 	e.revision = revision
 	if e.sum == sum {
@@ -182,6 +163,7 @@ func (m *Meter) written(s slot, sum cost.Sum, revision uint64, err error) {
 			delete(m.entries, s)
 		}
 	}
+	return nil
 }
 
 func (m *Meter) reread(ctx context.Context) error {
