@@ -84,10 +84,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-var shared = sync.OnceValue(NewTransport)
-
 // Shared returns the default transport. A caller that must leave no connections calls its CloseIdleConnections.
-func Shared() *http.Transport { return shared() }
+var Shared = sync.OnceValue(NewTransport)
 
 // NewTransport returns a transport that bounds an answer's head; [Wrap] bounds the body.
 func NewTransport() *http.Transport {

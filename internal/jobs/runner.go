@@ -403,15 +403,20 @@ func (r *Runner) record(event audit.Event, j store.Job, failed registry.ErrorTyp
 	if r.opts.Audit == nil {
 		return
 	}
-	line := audit.Record{
-		Event: event, Time: time.Now().UTC().Truncate(time.Millisecond), ToolID: j.Tool, Mode: spec.Mode(j.Mode), SessionID: j.Session,
-		UserID: j.User, ConversationID: j.Conversation, Agent: j.Agent, TurnID: j.Turn,
-		ToolCall: audit.ToolCall{CallID: j.Call, IdempotencyKey: j.Key}, Job: j.ID, OK: failed == "", ErrorType: failed,
-	}
+	line := recordOf(event, j)
+	line.OK, line.ErrorType = failed == "", failed
 	if !j.EndedAt.IsZero() {
 		line.DurationMS = j.EndedAt.Sub(j.CreatedAt).Milliseconds()
 	}
 	r.opts.Audit(line)
+}
+
+func recordOf(event audit.Event, j store.Job) audit.Record {
+	return audit.Record{
+		Event: event, Time: time.Now().UTC().Truncate(time.Millisecond), OK: true, ToolID: j.Tool, Mode: spec.Mode(j.Mode),
+		SessionID: j.Session, UserID: j.User, ConversationID: j.Conversation, Agent: j.Agent, TurnID: j.Turn,
+		ToolCall: audit.ToolCall{CallID: j.Call, IdempotencyKey: j.Key}, Job: j.ID,
+	}
 }
 
 // List returns the matching jobs, oldest first, without payloads and results. An empty name matches all.
@@ -557,12 +562,8 @@ func (b *callContext) Note(event string, data any) error {
 		return registry.TooManyAsides("notes")
 	}
 	b.noted++
-	j := b.job
-	b.r.opts.Audit(audit.Record{
-		Event: audit.EventNote, Time: time.Now().UTC().Truncate(time.Millisecond), OK: true, ToolID: j.Tool, Mode: spec.Mode(j.Mode),
-		SessionID: j.Session, UserID: j.User, ConversationID: j.Conversation, Agent: j.Agent, TurnID: j.Turn,
-		ToolCall: audit.ToolCall{CallID: j.Call, IdempotencyKey: j.Key}, Job: j.ID,
-		ToolNote: audit.ToolNote{Note: event, NoteData: encoded},
-	})
+	line := recordOf(audit.EventNote, b.job)
+	line.ToolNote = audit.ToolNote{Note: event, NoteData: encoded}
+	b.r.opts.Audit(line)
 	return nil
 }
