@@ -24,7 +24,13 @@ func (s *session) carryOut(a orchestrator.Action) {
 	case orchestrator.OpenItem, orchestrator.EndItem, orchestrator.FlushItem:
 		s.sound(a)
 	case orchestrator.AboutCall:
-		s.aboutCall(a.Do)
+		do, runs := a.Do.(calls.Run)
+		if !runs {
+			s.aboutCall(a.Do)
+			break
+		}
+		s.byClient.runs(do)
+		s.calls.Run(do)
 	case orchestrator.Audit:
 		s.auditDecision(a)
 	case orchestrator.IntentDecided:
@@ -76,12 +82,9 @@ func (s *session) sound(a orchestrator.Action) {
 	}
 }
 
-// aboutCall performs a decision about a call. The caller must hold mu.
+// aboutCall performs a decision about a call that does not run it. The caller must hold mu.
 func (s *session) aboutCall(do calls.Action) {
 	switch do := do.(type) {
-	case calls.Run:
-		s.byClient.runs(do)
-		s.calls.Run(do)
 	case calls.Cancel:
 		s.calls.Cancel(do.Call)
 	case calls.Ask:
