@@ -123,7 +123,7 @@ func (s *server) parts() []part {
 		{"the jobs", within(jobsTime, s.jobs.Close)},
 		{"the simulator", when(s.sim != nil, s.sim.Close)},
 		{"the usage", when(s.usage != nil,
-			losing("what was used in the last seconds is lost", within(usageTime, s.usage.Close)))},
+			losing("the usage of the last seconds is lost", within(usageTime, s.usage.Close)))},
 		{"the phone calls", when(s.phone != nil, within(phoneTime, s.phone.Close))},
 		{"the webhooks", within(webhookTime, s.webhooks.Close)},
 		{"the authentication", when(s.auth != nil, func() error { s.auth.Get().Close(); return nil })},

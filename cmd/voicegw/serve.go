@@ -428,7 +428,7 @@ func reachable(addr net.Addr) string {
 	return fmt.Sprintf("localhost:%d", tcp.Port)
 }
 
-// checkDebugListen returns the problem of an address; "" if there is none, or no address.
+// checkDebugListen returns the problem of an address; "" if it has none or is empty.
 func checkDebugListen(address string) string {
 	if address == "" {
 		return ""

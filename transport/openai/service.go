@@ -108,7 +108,7 @@ func (s *Service) refusedHandshake(resp *http.Response) *transport.Error {
 	advice := ""
 	switch {
 	case kind == transport.KindAuth:
-		advice = ": check the API key and what it may use"
+		advice = ": check the API key and its permissions"
 	case resp.StatusCode == http.StatusNotFound:
 		advice = ": check the path of the base URL and the model or deployment"
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
