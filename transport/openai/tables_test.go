@@ -1,8 +1,11 @@
 package openai
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -269,5 +272,19 @@ func TestReasoning(t *testing.T) {
 		if reasoning["effort"] != want {
 			t.Errorf("%q is sent %v, want %v", model, p.setup["reasoning"], want)
 		}
+	}
+}
+
+// TestUnknownsAreLoggedOnce: each unknown type is counted each time, and logged once, up to a limit.
+func TestUnknownsAreLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	s := NewService("p", "k", &url.URL{}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+	var u Unknowns
+	for i := range maxUnknownLogged + 10 {
+		u.Saw(&s, fmt.Sprint("type", i))
+		u.Saw(&s, fmt.Sprint("type", i))
+	}
+	if lines := strings.Count(log.String(), "event_unknown"); lines != maxUnknownLogged || u.Load() != 2*(maxUnknownLogged+10) {
+		t.Errorf("%d logged, %d counted", lines, u.Load())
 	}
 }
