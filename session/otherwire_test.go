@@ -12,6 +12,7 @@ import (
 	"voicegw/audio"
 	"voicegw/orchestrator/execute"
 	"voicegw/protocol"
+	"voicegw/registry"
 	"voicegw/store/storetest"
 	"voicegw/transport"
 )
@@ -211,6 +212,18 @@ func TestCallsBeforeWaiting(t *testing.T) {
 		c.expect(t, "turn.started", "tool.call", "tool.call", "internal.answer_ended")
 		if n := c.count("internal.answer_ended"); n != 1 {
 			t.Errorf("the waiting was reported %d times", n)
+		}
+	})
+}
+
+// TestTransfersOnce: the client of a phone call transfers it for an applied intent, not for a refused one.
+func TestTransfersOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := inspectStage(t, &audits{}, nil, registry.TransferCall("front"), registry.TransferCall("back"))
+		c, model := st.startOther(&protocol.Start{Extra: &protocol.StartExtra{Transfers: []string{"front", "back"}}})
+		callTool(model, "1", "act", `{}`)
+		if n, m := c.count("internal.call_transfer"), c.last(t, "internal.call_transfer"); n != 1 || m["to"] != "front" {
+			t.Errorf("%d transfers, the last %v: %v", n, m, c.log())
 		}
 	})
 }
