@@ -26,7 +26,7 @@ var confined = map[string][]string{
 	"github.com/MicahParks":               {"internal/auth"},
 	"github.com/santhosh-tekuri":          {"registry"},
 	"github.com/alecthomas/kong":          {"cmd/voicegw"},
-	"github.com/lmittmann/tint":           {"cmd/voicegw"},
+	"github.com/lmittmann/tint":           {"internal/logging"},
 	"github.com/coder/websocket":          {"internal/ws", "protocol", "session", "gateway", "client/wire", "transport", "sim", "examples/handoff"},
 	"google.golang.org/genai":             {"transport/gemini", "sim/gemini"},
 	"github.com/openai/openai-go":         {"transport/openai", "internal/backends", "transport/textmodel", "sim/openai", "client/talk"},

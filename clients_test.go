@@ -21,7 +21,7 @@ import (
 var mayConnect = map[string]string{
 	"internal/nonblock/dial.go":             "copies the transport of a WebSocket handshake; ws.Dial bounds it",
 	"internal/ws/dial.go":                   "is the one that bounds handshakes, and copies a transport for each",
-	"cmd/voicegw/wiring.go":                 "makes the client that ws.Dial copies, from bounded.NewTransport",
+	"internal/server/wiring.go":             "makes the client that ws.Dial copies, from bounded.NewTransport",
 	"cmd/voicegw/tls.go":                    "makes the client that ws.Dial copies, from bounded.NewTransport; what else is asked goes through bounded.Client",
 	"transport/gemini/options.go":           "makes the client that ws.Dial copies, from bounded.NewTransport",
 	"client/load/run.go":                    "makes the client that ws.Dial copies, from bounded.NewTransport; what else is asked goes through bounded.Client",

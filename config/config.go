@@ -5,8 +5,8 @@
 // environment and as --set limits.sessions=… on the command line. [Load] reports all problems at once, as [Problems].
 // docs/configuration.md lists the keys; a test compares the two. [Wires] lists the protocols of providers.
 //
-// Only cmd/voicegw imports this package: other packages have options of their own. Package setting has the types of
-// settings.
+// Only cmd/voicegw and internal/server import this package: other packages have options of their own. Package setting has
+// the types of settings.
 package config
 
 import (

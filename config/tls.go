@@ -20,6 +20,14 @@ type TLS struct {
 // Enabled reports whether the gateway uses TLS with its clients.
 func (t TLS) Enabled() bool { return len(t.Certificates)+len(t.ACME.Hosts) > 0 }
 
+// Scheme returns http or https.
+func (t TLS) Scheme() string {
+	if t.Enabled() {
+		return "https"
+	}
+	return "http"
+}
+
 // Certificate is a certificate with its chain, and its key, both PEM files. Load does not read them.
 type Certificate struct{ Cert, Key setting.Path }
 

@@ -14,6 +14,7 @@ import (
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
+	"voicegw/internal/server"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry/registrytest"
@@ -103,8 +104,8 @@ func TestBrokenAgentsStopTheStart(t *testing.T) {
 	var out, complaints console
 	tools := registrytest.Project(t)
 	code := Run(t.Context(), Process{
-		Args:  []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--set", "agents.path=" + dir},
-		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &complaints, Registry: func() ([]byte, error) { return tools, nil },
+		Args: []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--set", "agents.path=" + dir}, Stdin: strings.NewReader(""),
+		Host: server.Host{Stdout: &out, Stderr: &complaints, Registry: func() ([]byte, error) { return tools, nil }},
 	})
 	said := complaints.String()
 	for _, want := range []string{
@@ -125,7 +126,8 @@ func (r *running) command(args ...string) (code int, out, said string) {
 	r.t.Helper()
 	var stdout, stderr console
 	code = Run(r.t.Context(), Process{
-		Args: append(args, "--url", "http://"+r.addr, "--data-dir", r.dataDir), Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+		Args: append(args, "--url", "http://"+r.addr, "--data-dir", r.dataDir), Stdin: strings.NewReader(""),
+		Host: server.Host{Stdout: &stdout, Stderr: &stderr},
 	})
 	return code, stdout.String(), stderr.String()
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/server"
 	"voicegw/store"
 )
 
@@ -20,7 +21,7 @@ func TestApprovalsLeftOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const many = maxLoggedApprovals + 2
+	const many = 20 + 2
 	for i := range many {
 		q := store.Confirmation{
 			Token: fmt.Sprintf("cf_secret%02d", i), Reference: fmt.Sprintf("REF%03d", i), Session: "voice-1", User: "ada", Conversation: "c-1",
@@ -43,7 +44,7 @@ func TestApprovalsLeftOpen(t *testing.T) {
 		line["conversation_id"] != "c-1" || line["user_id"] != "ada" || line["begun"] != false || line["approved_at"] == nil {
 		t.Errorf("logged %v", line)
 	}
-	if n := strings.Count(r.err.String(), "an approved action has no known outcome"); n != maxLoggedApprovals {
+	if n := strings.Count(r.err.String(), "an approved action has no known outcome"); n != 20 {
 		t.Errorf("%d lines", n)
 	}
 	if more := r.logged("more approved actions have no known outcome; voicegw audit --open lists them"); more["more"] != 2.0 {
@@ -52,8 +53,8 @@ func TestApprovalsLeftOpen(t *testing.T) {
 	ask := func(args ...string) (string, string, int) {
 		var out, complaints console
 		code := Run(context.Background(), Process{
-			Args:  append([]string{"audit", "--open", "--url", "http://" + r.addr, "--data-dir", dir}, args...),
-			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &complaints,
+			Args: append([]string{"audit", "--open", "--url", "http://" + r.addr, "--data-dir", dir}, args...), Stdin: strings.NewReader(""),
+			Host: server.Host{Stdout: &out, Stderr: &complaints},
 		})
 		return out.String(), complaints.String(), code
 	}

@@ -13,6 +13,7 @@ import (
 
 	"voicegw/config/setting"
 	"voicegw/internal/audit"
+	"voicegw/internal/server"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
 )
@@ -55,7 +56,7 @@ func (f auditFlags) Run(ctx context.Context, p Process, parsed *kong.Context) er
 	width, isTerminal := textutil.Width(p.Stdout)
 	show := audit.NewTable(p.Stdout, audit.TableOptions{
 		Filter: filter, Limit: f.Limit, JSON: f.JSON,
-		Width: width, Colour: isTerminal && variable(p.Environ, "NO_COLOR") == "",
+		Width: width, Colour: isTerminal && p.Variable("NO_COLOR") == "",
 	})
 	report, err := p.readAudit(ctx, path, f.Follow, show)
 	err = errors.Join(err, show.CaughtUp())
@@ -87,11 +88,11 @@ func (p Process) auditPath(flags auditFlags, parsed *kong.Context) (string, erro
 	}
 	dir := ""
 	if cfg.Audit.File == "" { // otherwise the data folder isn't needed
-		if dir, err = p.dataDir(cfg); err != nil {
+		if dir, err = p.DataDir(cfg); err != nil {
 			return "", err
 		}
 	}
-	path := auditFile(cfg, dir)
+	path := server.AuditFile(cfg, dir)
 	if path == setting.Stdout {
 		return "", errors.New("audit.file is -: the gateway writes the audit to standard output. Save it and use --file FILE, " +
 			"or pipe it to --file -")
@@ -142,26 +143,6 @@ func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 		return filter, errors.New("--until must be later than --since")
 	}
 	return filter, nil
-}
-
-const maxLoggedApprovals = 20
-
-// logApprovals logs actions that were approved before the start and have no known outcome.
-func (s *server) logApprovals(ctx context.Context) error {
-	open, err := s.caps.store.Approvals().Open(ctx, time.Now())
-	if err != nil {
-		return fmt.Errorf("listing open approved actions: %w", err)
-	}
-	for i, a := range open {
-		if i == maxLoggedApprovals {
-			s.logger.Warn("more approved actions have no known outcome; voicegw audit --open lists them", "more", len(open)-i)
-			break
-		}
-		s.logger.Warn("an approved action has no known outcome: the gateway stopped before it finished", "tool", a.Tool,
-			"reference", a.Reference,
-			"approved_at", a.ApprovedAt, "begun", a.Begun, "session_id", a.Session, "conversation_id", a.Conversation, "user_id", a.User)
-	}
-	return nil
 }
 
 func (f auditFlags) checkOpen() error {

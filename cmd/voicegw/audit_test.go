@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"voicegw/internal/audit"
+	"voicegw/internal/server"
 	"voicegw/internal/testutil"
 	"voicegw/registry"
 )
@@ -41,7 +42,7 @@ func TestAuditFollows(t *testing.T) {
 	go func() {
 		exit <- Run(context.Background(), Process{
 			Args: []string{"audit", "--file", path, "--follow", "--limit", "1", "--failed"}, Stdin: strings.NewReader(""),
-			Stdout: &out, Stderr: &complaints, Signals: signals,
+			Host: server.Host{Stdout: &out, Stderr: &complaints, Signals: signals},
 		})
 	}()
 	waitFor(t, &out, "third")
@@ -72,7 +73,7 @@ func TestAuditTornLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, complaints bytes.Buffer
-	code := Run(t.Context(), Process{Args: []string{"audit", "--file", path}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &complaints})
+	code := Run(t.Context(), Process{Args: []string{"audit", "--file", path}, Stdin: strings.NewReader(""), Host: server.Host{Stdout: &out, Stderr: &complaints}})
 	if code != exitOK || !strings.Contains(complaints.String(), "the last line is incomplete") || out.Len() > 0 {
 		t.Errorf("exit code %d, %q, %q", code, out.String(), complaints.String())
 	}

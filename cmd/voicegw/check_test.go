@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"voicegw/internal/server"
 	"voicegw/registry/registrytest"
 )
 
@@ -21,8 +22,8 @@ func runServe(t *testing.T, dir string, environ []string, args ...string) (code 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	code = Run(ctx, Process{
-		Args: append([]string{"serve"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: stopWhenServing{&out, stop},
-		Environ: append([]string{"HOME=" + dir}, environ...), Registry: func() ([]byte, error) { return tools, nil },
+		Args: append([]string{"serve"}, args...), Stdin: strings.NewReader(""),
+		Host: server.Host{Stdout: &out, Stderr: stopWhenServing{&out, stop}, Environ: append([]string{"HOME=" + dir}, environ...), Registry: func() ([]byte, error) { return tools, nil }},
 	})
 	return code, out.String()
 }

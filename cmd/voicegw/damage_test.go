@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/server"
 	"voicegw/registry/registrytest"
 	"voicegw/store"
 )
@@ -43,9 +44,8 @@ func TestDamagedData(t *testing.T) {
 		var out, complaints console
 		tools := registrytest.Project(t)
 		code := Run(context.Background(), Process{
-			Args:  append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir}, args...),
-			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &complaints,
-			Registry: func() ([]byte, error) { return tools, nil },
+			Args: append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir}, args...), Stdin: strings.NewReader(""),
+			Host: server.Host{Stdout: &out, Stderr: &complaints, Registry: func() ([]byte, error) { return tools, nil }},
 		})
 		return code, complaints.String()
 	}
@@ -123,9 +123,8 @@ func TestBackupAndRestore(t *testing.T) {
 	var complaints console
 	tools := registrytest.Project(t)
 	code := Run(context.Background(), Process{
-		Args:  []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir},
-		Stdin: strings.NewReader(""), Stdout: &complaints, Stderr: &complaints,
-		Registry: func() ([]byte, error) { return tools, nil },
+		Args: []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir}, Stdin: strings.NewReader(""),
+		Host: server.Host{Stdout: &complaints, Stderr: &complaints, Registry: func() ([]byte, error) { return tools, nil }},
 	})
 	found := regexp.MustCompile(`voicegw serve --accept-damage ([0-9a-f]+)\n`).FindStringSubmatch(complaints.String())
 	if code != exitFailure || found == nil {

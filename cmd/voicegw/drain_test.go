@@ -11,6 +11,7 @@ import (
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
+	"voicegw/internal/server"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
@@ -185,7 +186,8 @@ func TestDrainCommand(t *testing.T) {
 		out.Reset()
 		shown.Reset()
 		return Run(t.Context(), Process{
-			Args: append([]string{"drain", "--url", "http://" + r.addr, "--data-dir", r.dataDir}, args...), Stdout: &out, Stderr: &shown,
+			Args: append([]string{"drain", "--url", "http://" + r.addr, "--data-dir", r.dataDir}, args...),
+			Host: server.Host{Stdout: &out, Stderr: &shown},
 		})
 	}
 	for _, bad := range []string{"10ms", "25h", "-1s", "soon"} {

@@ -260,7 +260,7 @@ func isReplaced(c *caller, wire string) {
 // onEach holds the differences between the wires that a client sees.
 func onEach(gemini, openai func(*caller, string)) func(*caller, string) {
 	return func(c *caller, wire string) {
-		if wire == wireGemini {
+		if wire == "gemini" {
 			gemini(c, wire)
 			return
 		}
@@ -418,7 +418,7 @@ func TestFaultPanel(t *testing.T) {
 		Faults []struct{ Do, Label, When string }
 	}
 	r.get(t, "/v1/simulator", &list)
-	wires := []string{wireGemini, wireOpenAI}
+	wires := []string{"gemini", "openai"}
 	var others []*caller
 	for n := range 20 {
 		others = append(others, r.phone(t, wires[n%2]))

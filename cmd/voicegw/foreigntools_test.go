@@ -16,7 +16,7 @@ import (
 
 	esbuild "github.com/evanw/esbuild/pkg/api"
 
-	"voicegw/config"
+	"voicegw/internal/server"
 	"voicegw/internal/testutil"
 	"voicegw/internal/webhook"
 	"voicegw/registry/registrytest"
@@ -93,8 +93,8 @@ func TestExampleReceivers(t *testing.T) {
 			call := func(secret string) string {
 				var out, errs console
 				Run(t.Context(), Process{
-					Args:   []string{"tools", "call", "order_cancel", `{"order":"10042","reason":"twice"}`, "--yes", "--config", foreignConfig(t, httpTools+"tools", "http://"+addr, secret)},
-					Stdout: &out, Stderr: &errs, Environ: []string{"HOME=" + t.TempDir()}, Registry: func() ([]byte, error) { return data, nil },
+					Args: []string{"tools", "call", "order_cancel", `{"order":"10042","reason":"twice"}`, "--yes", "--config", foreignConfig(t, httpTools+"tools", "http://"+addr, secret)},
+					Host: server.Host{Stdout: &out, Stderr: &errs, Environ: []string{"HOME=" + t.TempDir()}, Registry: func() ([]byte, error) { return data, nil }},
 				})
 				return out.String() + errs.String()
 			}
@@ -176,41 +176,15 @@ func TestChangedForeignTools(t *testing.T) {
 	testutil.WaitUntil(t, "another version by an imported file", func() bool { return strings.Count(r.err.String(), again) > before })
 }
 
-// TestToolFiles: the state changes with every file, but with a package only if npm changed it.
-func TestToolFiles(t *testing.T) {
-	dir, lock := t.TempDir(), filepath.Join(t.TempDir(), "mcp.lock.json")
-	if err := os.MkdirAll(filepath.Join(dir, "node_modules", "p"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	last := ""
-	for _, change := range []struct {
-		file   string
-		counts bool
-	}{
-		{filepath.Join(dir, "x.js"), true}, {filepath.Join(dir, "node_modules", "p", "index.js"), false},
-		{filepath.Join(dir, "node_modules", ".package-lock.json"), true}, {filepath.Join(dir, ".swap"), true}, {lock, true},
-	} {
-		if err := os.WriteFile(change.file, []byte("1"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		now := toolFiles([]string{dir}, config.MCP{Lock: lock})
-		if (now != last) != change.counts {
-			t.Errorf("%s: the state is %q after %q", change.file, now, last)
-		}
-		last = now
-	}
-	if toolFiles(nil, config.MCP{Lock: lock}) == toolFiles([]string{dir + "/none"}, config.MCP{Lock: lock}) {
-		t.Error("a directory that is missing does not count")
-	}
-}
-
 // foreignCommand runs a "tools" command in this process.
 func foreignCommand(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var out, errs console
 	data := registrytest.Project(t)
-	code := Run(t.Context(), Process{Args: append([]string{"tools"}, args...), Stdout: &out, Stderr: &errs,
-		Environ: []string{"HOME=" + t.TempDir()}, Registry: func() ([]byte, error) { return data, nil }})
+	code := Run(t.Context(), Process{
+		Args: append([]string{"tools"}, args...),
+		Host: server.Host{Stdout: &out, Stderr: &errs, Environ: []string{"HOME=" + t.TempDir()}, Registry: func() ([]byte, error) { return data, nil }},
+	})
 	return code, out.String() + errs.String()
 }
 

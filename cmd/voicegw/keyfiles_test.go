@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/ed25519"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -14,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/config"
-	"voicegw/config/setting"
 	"voicegw/internal/testutil"
 )
 
@@ -102,32 +99,5 @@ func TestKeysFileIsWatched(t *testing.T) {
 	testutil.WaitUntil(t, "the new key counts", func() bool { return status(second) < 400 })
 	if got := status(first); got != http.StatusUnauthorized {
 		t.Errorf("the old key gets %d", got)
-	}
-}
-
-// TestKeysChanged: changed keys are tried once; a missing file or unchanged keys are not tried.
-func TestKeysChanged(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "keys.pem")
-	cfg := config.Default()
-	cfg.Auth.JWT = map[string]*config.AuthIssuer{
-		"people":   {KeysFile: setting.File{Path: file, Data: []byte("one")}},
-		"machines": {JWKSURL: "https://id.example.com/keys"},
-	}
-	r, tried := &reloader{now: cfg}, map[string][sha256.Size]byte{}
-	for _, step := range []struct {
-		has     string
-		changed bool
-	}{{"", false}, {"one", false}, {"two", true}, {"two", false}, {"one", false}, {"three", true}, {strings.Repeat("x", 3<<20), true}} {
-		if step.has != "" {
-			if err := os.WriteFile(file, []byte(step.has), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := r.keysChanged(tried); got != step.changed {
-			t.Errorf("the file has %.9q: changed is %t", step.has, got)
-		}
-	}
-	if files := r.keyFiles(); len(files) != 1 || files[0] != file {
-		t.Errorf("the files are %v", files)
 	}
 }

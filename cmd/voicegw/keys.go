@@ -92,25 +92,6 @@ func flagOf(message string) string {
 	return "name"
 }
 
-// authenticator makes one from a configuration; the address doesn't change after the start. The operators' key is the
-// configured one, or the one in the data folder. Without either they have none.
-func (s *server) authenticator(cfg *config.Config) (*auth.Authenticator, error) {
-	operators := cfg.APIKey.Reveal()
-	if operators == "" && s.dataDir == "" {
-		s.logger.Warn("the operators' endpoints are disabled: no api_key is set, and there is no data folder to generate one in")
-	} else if operators == "" {
-		var err error
-		if operators, err = auth.OwnOperatorKey(s.dataDir); err != nil {
-			return nil, err
-		}
-	}
-	keys, issuers := cfg.Auth.Options()
-	return auth.New(auth.Options{
-		OperatorKey: operators, Keys: keys, Issuers: issuers, EnforceExpiry: cfg.Auth.EnforceExpiry,
-		Exposed: !config.Loopback(s.cfg.Listen), Logger: s.logger,
-	})
-}
-
 // localKey returns the key that a gateway on this machine generated: empty without one, and for other machines.
 func (p Process) localKey(base string, cfg *config.Config) (string, error) {
 	u, err := url.Parse(base)
@@ -121,7 +102,7 @@ func (p Process) localKey(base string, cfg *config.Config) (string, error) {
 	if err != nil || !host.IP.IsLoopback() && host.Name != "localhost" {
 		return "", nil
 	}
-	dir, err := p.dataDir(cfg)
+	dir, err := p.DataDir(cfg)
 	if err != nil || dir == "" {
 		return "", nil // no folder, no key
 	}

@@ -70,7 +70,7 @@ func (flags loadRunFlags) Run(ctx context.Context, p Process, parsed *kong.Conte
 
 func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Options, []report.Threshold, error) {
 	o := flags.Options
-	o.APIKey, o.Program = cmp.Or(o.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), "voicegw "+versionOf()
+	o.APIKey, o.Program = cmp.Or(o.APIKey, p.Variable("VOICEGW_API_KEY")), "voicegw "+versionOf()
 	on, address, err := o.Endpoint()
 	if err != nil {
 		return o, nil, err
@@ -84,7 +84,7 @@ func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Opt
 			return o, nil, err
 		}
 	}
-	o.Phone.Token = cmp.Or(o.Phone.Token, variable(p.Environ, phoneTokenVariable))
+	o.Phone.Token = cmp.Or(o.Phone.Token, p.Variable(phoneTokenVariable))
 	thresholds := report.DefaultThresholds(on.Unmeasured)
 	if len(flags.FailIf) > 0 {
 		thresholds = nil

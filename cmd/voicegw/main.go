@@ -1,8 +1,8 @@
 // Command voicegw is the gateway between voice clients and realtime models. It includes the simulator of the
 // providers and a command line client.
 //
-// This package is wiring: it reads flags and configuration, connects the parts, and turns signals and errors into
-// exit codes: 0 for success, 1 for a failure, 2 for wrong usage or configuration.
+// This package has the commands: it reads flags and configuration, calls the packages that do the work, and turns signals
+// and errors into exit codes: 0 for success, 1 for a failure, 2 for wrong usage or configuration.
 package main
 
 import (
@@ -14,6 +14,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"syscall"
+
+	"voicegw/internal/server"
 )
 
 // version is set by scripts/build.
@@ -23,8 +25,8 @@ func main() {
 	signals := make(chan os.Signal, 2) // buffered: the runtime doesn't wait for the receiver
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(Run(context.Background(), Process{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Environ: os.Environ(), Signals: signals,
+		Args: os.Args[1:], Stdin: os.Stdin,
+		Host: server.Host{Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Signals: signals},
 	}))
 }
 
@@ -39,7 +41,7 @@ func versionOf() string {
 type versionFlags struct{}
 
 func (versionFlags) Run(p Process) error {
-	text := fmt.Sprintf("voicegw %s\n%s %s/%s\n", versionOf(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	text := fmt.Sprintf("voicegw %s\n%s %s/%s\n", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			switch s.Key {

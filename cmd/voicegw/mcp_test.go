@@ -22,6 +22,7 @@ import (
 
 	"voicegw/internal/audit"
 	"voicegw/internal/auth"
+	"voicegw/internal/server"
 	"voicegw/internal/testutil"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -89,8 +90,7 @@ func (s *mcpProgram) process() Process {
 		shop.entry("wait", reads(func(t *spec.Spec) { t.Cancellable = true })),
 	)
 	return Process{
-		Registry: func() ([]byte, error) { return data, nil }, Environ: []string{"HOME=" + s.dir},
-		Handlers: map[string]registry.Handler{"gift": pay, "hidden": look, "look": look, "pay": pay, "spoken": look, "wait": wait},
+		Host: server.Host{Registry: func() ([]byte, error) { return data, nil }, Environ: []string{"HOME=" + s.dir}, Handlers: map[string]registry.Handler{"gift": pay, "hidden": look, "look": look, "pay": pay, "spoken": look, "wait": wait}},
 	}
 }
 

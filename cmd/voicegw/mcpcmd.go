@@ -8,22 +8,21 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"voicegw/config"
+	"voicegw/internal/logging"
 	"voicegw/internal/mcp"
+	"voicegw/internal/server"
 	"voicegw/internal/textutil"
 	"voicegw/internal/user"
 	"voicegw/registry/build"
 	"voicegw/registry/document"
-	"voicegw/registry/spec"
 )
 
 type mcpFlags struct {
@@ -77,7 +76,7 @@ func (flags configFlags) ProvideLock(p Process, parsed *kong.Context) (*locked, 
 	if len(cfg.Servers) == 0 {
 		return nil, usage(errors.New("mcp.servers names no server; add one (docs/mcp-tools.md)"))
 	}
-	lock, err := readLock(cfg.Lock)
+	lock, err := server.ReadLock(cfg.Lock)
 	if errors.Is(err, fs.ErrNotExist) {
 		lock, err = &mcp.Lock{}, nil
 	}
@@ -92,12 +91,12 @@ func (flags configFlags) ProvideLock(p Process, parsed *kong.Context) (*locked, 
 
 // ask returns a server's descriptions of its tools, by name.
 func (l *locked) ask(ctx context.Context, name string) (map[string]mcp.Said, error) {
-	s, has := mcpServers(l.cfg)[name]
+	s, has := server.MCPServers(l.cfg)[name]
 	if !has {
 		known := strings.Join(slices.Sorted(maps.Keys(l.cfg.Servers)), ", ")
 		return nil, usage(fmt.Errorf("mcp.servers has no %q; it has %s", name, known))
 	}
-	says, err := mcp.Ask(ctx, name, s, newLog(l.p.Stderr, "warn", "auto").logger)
+	says, err := mcp.Ask(ctx, name, s, logging.Open(l.p.Stderr, "warn", "auto").Logger)
 	if err != nil {
 		return nil, fmt.Errorf("the server %s: %w", name, err)
 	}
@@ -317,7 +316,7 @@ func (flags mcpUpdateFlags) Run(ctx context.Context, p Process, l *locked) error
 func (mcpListFlags) Run(p Process, l *locked) error {
 	tools, problems := l.Tools()
 	if len(problems) > 0 {
-		return usage(lockProblems(l.cfg.Lock, problems))
+		return usage(server.LockProblems(l.cfg.Lock, problems))
 	}
 	var out strings.Builder
 	for _, t := range tools {
@@ -349,18 +348,10 @@ func (flags mcpServeFlags) Run(ctx context.Context, caller callerContext, p Proc
 	if err != nil {
 		return usage(err)
 	}
-	logger := newLog(p.Stderr, flags.LogLevel, "auto", cfg.Secrets()...).logger
-	return p.withTools(caller, cfg, flags.Store, logger, func(b *toolBench) error {
-		var follows sync.WaitGroup
-		defer follows.Wait()
-		ctx, stop := context.WithCancel(ctx)
-		defer stop()
-		o := b.mcpOptions(logger)
-		o.Audit, o.Changes = b.audit.Write, true
-		served := mcp.New(o)
-		follows.Go(func() { b.caps.followTools(ctx, cfg, b.tools, served.Refresh) })
+	logger := logging.Open(p.Stderr, flags.LogLevel, "auto", cfg.Secrets()...).Logger
+	return p.withTools(caller, cfg, flags.Store, logger, func(t *server.Tools) error {
 		from := mcp.Caller{User: who, Vouched: true, Scopes: flags.Scope}
-		return served.Run(ctx, io.NopCloser(p.Stdin), unclosed{p.Stdout}, from)
+		return t.ServeMCP(ctx, io.NopCloser(p.Stdin), unclosed{p.Stdout}, from)
 	})
 }
 
@@ -368,26 +359,3 @@ func (flags mcpServeFlags) Run(ctx context.Context, caller callerContext, p Proc
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
-
-// mcpOptions returns the options of a server for MCP clients, without its audit log.
-func (b *toolBench) mcpOptions(logger *slog.Logger) mcp.Options {
-	return mcp.Options{
-		Executor: b.executor, Rules: toolRules(b.cfg, spec.ModeText), Agent: b.cfg.Agent.Name, Version: versionOf(),
-		Settings: mcpSettings(b.cfg), Tools: b.tools.Snapshot, Live: b.live, Logger: logger,
-	}
-}
-
-func mcpSettings(cfg *config.Config) mcp.Settings {
-	return mcp.Settings{Expose: cfg.MCP.Expose, PerMinute: cfg.MCP.PerMinute,
-		Elicit: cfg.MCP.Confirm == config.ConfirmElicitation}
-}
-
-// newMCP returns nil unless mcp.serve is set.
-func (s *server) newMCP() *mcp.Server {
-	if !s.cfg.MCP.Serve {
-		return nil
-	}
-	o := s.mcpOptions(s.logger)
-	o.Audit = s.record
-	return mcp.New(o)
-}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"voicegw/internal/server"
 	"voicegw/registry/registrytest"
 )
 
@@ -56,8 +57,10 @@ func TestMCPTools(t *testing.T) {
 	run := func(want int, says string, args ...string) {
 		t.Helper()
 		var b console
-		code := Run(t.Context(), Process{Args: append(args, "--config", file), Stdout: &b, Stderr: &b, Environ: []string{"HOME=" + dir},
-			Registry: func() ([]byte, error) { return data, nil }})
+		code := Run(t.Context(), Process{
+			Args: append(args, "--config", file),
+			Host: server.Host{Stdout: &b, Stderr: &b, Environ: []string{"HOME=" + dir}, Registry: func() ([]byte, error) { return data, nil }},
+		})
 		out := b.String()
 		if code != want || !strings.Contains(out, says) {
 			t.Errorf("%v: exit code %d, %s\nwant %d, %s", args, code, out, want, says)

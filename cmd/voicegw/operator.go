@@ -28,7 +28,7 @@ type operatorFlags struct {
 func (p Process) gateway(address, ca string, flags configFlags, parsed *kong.Context) (cfg *config.Config, base string,
 	trusted *tls.Config, err error) {
 	if cfg, _, err = p.load(flags, true, parsed); err == nil {
-		base, err = operator.BaseURL(address, scheme(cfg), cfg.Listen)
+		base, err = operator.BaseURL(address, cfg.TLS.Scheme(), cfg.Listen)
 	}
 	if err == nil {
 		trusted, err = trust(ca)

@@ -10,6 +10,7 @@ import (
 	"voicegw/config"
 	"voicegw/config/setting"
 	"voicegw/internal/auth"
+	"voicegw/internal/server"
 )
 
 // TestLocalKeyIsForThisMachine: only requests to a name of this machine get the data folder's key.
@@ -49,7 +50,7 @@ func TestTheKeyOfTheFirstStart(t *testing.T) {
 	}
 	run := func(args ...string) (int, string) {
 		var out, err console
-		code := Run(t.Context(), Process{Args: append(args, "--url", "http://"+r.addr), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err})
+		code := Run(t.Context(), Process{Args: append(args, "--url", "http://"+r.addr), Stdin: strings.NewReader(""), Host: server.Host{Stdout: &out, Stderr: &err}})
 		return code, out.String() + err.String()
 	}
 	if code, said := run("blocks", "list", "--data-dir", dir); code != exitOK || !strings.Contains(said, "No blocked users") {
@@ -87,7 +88,7 @@ func TestABrokenKeyStopsTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, err console
-	code := Run(t.Context(), Process{Args: []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--log-format", "json"}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err})
+	code := Run(t.Context(), Process{Args: []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--log-format", "json"}, Stdin: strings.NewReader(""), Host: server.Host{Stdout: &out, Stderr: &err}})
 	if code != exitFailure || !strings.Contains(err.String(), auth.OperatorKeyFile) || !strings.Contains(err.String(), "remove it") {
 		t.Errorf("%d %s", code, err.String())
 	}

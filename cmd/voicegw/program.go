@@ -5,39 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/lmittmann/tint"
 
 	"voicegw/client/load"
 	"voicegw/config"
-	"voicegw/internal/logging"
+	"voicegw/internal/server"
 	"voicegw/internal/textutil"
-	"voicegw/registry"
 )
 
 // Process is the program's environment.
 type Process struct {
-	Args    []string // without the program's name
-	Stdin   io.Reader
-	Stdout  io.Writer
-	Stderr  io.Writer
-	Environ []string
-	// Signals delivers signals that end the program. Nil delivers none.
-	Signals <-chan os.Signal
-	// Reloads delivers signals to reload the configuration. Nil means SIGHUP, except at a terminal.
-	Reloads <-chan os.Signal
-	// Registry returns tool_registry.json. Nil means the built-in one.
-	Registry func() ([]byte, error)
-	// Handlers are the registry's handlers. Nil means the built-in ones.
-	Handlers map[string]registry.Handler
-
-	sweeps  <-chan time.Time // replaces the ticks of sweep in tests
-	leaving time.Duration    // replaces leaveTime in tests on a slow disk
+	Args  []string // without the program's name
+	Stdin io.Reader
+	server.Host
 }
 
 // grammar is the command line. The tag "key" names the setting that a flag overrides.
@@ -72,6 +54,7 @@ type callerContext interface{ context.Context }
 
 // Run runs the program and returns the exit code. Cancelling ctx acts like a first signal.
 func Run(ctx context.Context, p Process) int {
+	p.Version = versionOf()
 	var cli grammar
 	exited, stop := false, func() {}
 	defer func() { stop() }()
@@ -132,8 +115,6 @@ func (p Process) typed() (lines <-chan string, stop func(), ok bool) {
 	return nil, func() {}, false
 }
 
-var errSignal = errors.New("stopped by a signal")
-
 // untilSignal returns a context that ends at the first signal. stop waits for its goroutine.
 func (p Process) untilSignal(ctx context.Context) (until context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -142,38 +123,11 @@ func (p Process) untilSignal(ctx context.Context) (until context.Context, stop f
 		defer close(done)
 		select {
 		case <-p.Signals:
-			cancel(errSignal)
+			cancel(server.ErrSignal)
 		case <-ctx.Done():
 		}
 	}()
 	return ctx, func() { cancel(nil); <-done }
-}
-
-// programLog is the program's logger and its settings that may change. It is safe for concurrent use.
-type programLog struct {
-	logger *slog.Logger
-	level  *slog.LevelVar
-	fence  logging.Redactor // hides secrets
-}
-
-// newLog hides the given secrets and anything that looks like one.
-func newLog(w io.Writer, level, format string, secrets ...string) programLog {
-	l := programLog{level: new(slog.LevelVar), fence: logging.NewRedactor(secrets...)}
-	l.level.Set(levelOf(level))
-	_, isTerminal := textutil.Width(w)
-	if format == "json" || format == "auto" && !isTerminal {
-		l.logger = slog.New(l.fence.Handler(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l.level})))
-	} else {
-		l.logger = slog.New(l.fence.Handler(tint.NewTextHandler(w,
-			&tint.Options{Level: l.level, TimeFormat: time.TimeOnly, NoColor: !isTerminal})))
-	}
-	return l
-}
-
-func levelOf(name string) slog.Level {
-	var l slog.Level
-	_ = l.UnmarshalText([]byte(name))
-	return l
 }
 
 // Exit codes.

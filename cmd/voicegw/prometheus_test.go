@@ -19,6 +19,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"voicegw/internal/server"
 	"voicegw/internal/testutil"
 )
 
@@ -143,8 +144,8 @@ func TestPrometheus(t *testing.T) {
 		for ctx.Err() == nil {
 			var out console
 			code := Run(ctx, Process{
-				Args:  []string{"load", "run", "--url", "ws://" + r.addr + "/v1/voice", "-n", "4", "--script", "testdata/metrics/talk.yaml", "--any-lag", "--quiet", "--api-key", r.key(), "--fail-if", "sessions<1"},
-				Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: nil, Signals: make(chan os.Signal, 1),
+				Args: []string{"load", "run", "--url", "ws://" + r.addr + "/v1/voice", "-n", "4", "--script", "testdata/metrics/talk.yaml", "--any-lag", "--quiet", "--api-key", r.key(), "--fail-if", "sessions<1"}, Stdin: strings.NewReader(""),
+				Host: server.Host{Stdout: &out, Stderr: &out, Environ: nil, Signals: make(chan os.Signal, 1)},
 			})
 			if code == exitUsage {
 				t.Errorf("the load: %s", out.String())

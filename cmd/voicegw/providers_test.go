@@ -1,13 +1,10 @@
 package main
 
 import (
-	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"voicegw/config"
-	"voicegw/config/setting"
 	"voicegw/sim"
 )
 
@@ -20,7 +17,7 @@ func TestProvidersOfAnyName(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = provider.Close() })
 	args := []string{"--provider", "azure-eu"}
-	named := map[string]string{"azure-eu": wireOpenAI, "openai": wireOpenAI, "vertex": wireGemini, "gemini": wireGemini}
+	named := map[string]string{"azure-eu": "openai", "openai": "openai", "vertex": "gemini", "gemini": "gemini"}
 	for name, wire := range named {
 		args = append(args, "--set", "providers."+name+".wire="+wire, "--set", "providers."+name+".base_url="+provider.URL(wire))
 	}
@@ -34,7 +31,7 @@ func TestProvidersOfAnyName(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	for _, p := range got.Providers {
-		if !strings.HasPrefix(p.Model, map[string]string{wireOpenAI: "gpt-", wireGemini: "gemini-"}[named[p.Name]]) {
+		if !strings.HasPrefix(p.Model, map[string]string{"openai": "gpt-", "gemini": "gemini-"}[named[p.Name]]) {
 			t.Errorf("%s has the model %s", p.Name, p.Model)
 		}
 		c := r.phone(t, p.Name)
@@ -59,54 +56,5 @@ func TestSimulatedWires(t *testing.T) {
 	}
 	if local.URL("other") != "" {
 		t.Error("the simulator has an address for a wire that it does not speak")
-	}
-}
-
-// TestImagesWithoutAMaker: a provider that makes no images, or would need another provider's key, stops the start with an
-// error that names the setting.
-func TestImagesWithoutAMaker(t *testing.T) {
-	for want, set := range map[string]func(*config.Config){
-		"image.api_key is missing": func(c *config.Config) {
-			c.Image.Provider, c.Image.BaseURL = "gemini", "https://x.example"
-		},
-		"cannot make images": func(c *config.Config) {
-			c.Providers["third"] = &config.Provider{Wire: "third", APIKey: setting.NewSecret("k")}
-			c.Image.Provider = "third"
-		},
-	} {
-		cfg := config.Default()
-		set(cfg)
-		_, err := newImageGenerator(cfg, nil)
-		var problems config.Problems
-		if !errors.As(err, &problems) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
-	}
-}
-
-// TestTheTextAgentsProvider: chat models and images come from the first provider that has them, whatever its name; Voice
-// Live has none.
-func TestTheTextAgentsProvider(t *testing.T) {
-	cfg := config.Default()
-	set := func(name, wire, key, url string) {
-		cfg.Providers[name] = &config.Provider{Wire: wire, APIKey: setting.NewSecret(key), BaseURL: url, Settings: map[string]string{}}
-	}
-	check := func(key, url, images string) {
-		t.Helper()
-		if o := chatOptions(cfg, nil); o.APIKey != key || o.BaseURL != url {
-			t.Errorf("the text agent uses %s with %s, want %s with %s", o.BaseURL, o.APIKey, url, key)
-		}
-		if s := imageServiceOf(cfg, nil); s.key != key || s.wire != images {
-			t.Errorf("images come from %+v, want %s with %s", s, images, key)
-		}
-	}
-	set("b-vertex", wireGemini, "g", "")
-	check("g", geminiChatURL, wireGemini)
-	set("a-live", wireOpenAI, "l", "https://x.services.ai.azure.com/voice-live")
-	check("g", geminiChatURL, wireGemini)
-	set("z-compatible", wireOpenAI, "z", "wss://z.example/v1")
-	check("z", "https://z.example/v1", wireOpenAI)
-	if _, err := newTransports(cfg, nil, nil, nil, slog.New(slog.DiscardHandler)); err != nil {
-		t.Error(err)
 	}
 }

@@ -14,9 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/config"
-	"voicegw/config/setting"
 	"voicegw/internal/auth"
+	"voicegw/internal/server"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry/registrytest"
@@ -74,7 +73,7 @@ func start(t *testing.T, args ...string) *running {
 func startIn(t *testing.T, environ []string, args ...string) *running {
 	t.Helper()
 	tools := registrytest.Project(t)
-	return startAs(t, Process{Environ: environ, Registry: func() ([]byte, error) { return tools, nil }}, args...)
+	return startAs(t, Process{Host: server.Host{Environ: environ, Registry: func() ([]byte, error) { return tools, nil }}}, args...)
 }
 
 // startAs starts a program with its own environment and tools.
@@ -88,8 +87,8 @@ func startAs(t *testing.T, p Process, args ...string) *running {
 	go func() {
 		defer close(done)
 		p.Args, p.Stdin, p.Stdout, p.Stderr = args, strings.NewReader(""), &r.out, testutil.Watch(testutil.Log, &r.err)
-		p.Signals, p.Reloads, p.sweeps = r.signals, r.reloads, r.sweeps
-		p.leaving = testutil.WaitLimit // enough for a slow disk after a second signal
+		p.Signals, p.Reloads, p.Sweeps = r.signals, r.reloads, r.sweeps
+		p.LeaveTime = testutil.WaitLimit // enough for a slow disk after a second signal
 		r.exit <- Run(ctx, p)
 	}()
 	t.Cleanup(func() {
@@ -274,20 +273,5 @@ func TestDrainEnds(t *testing.T) {
 				t.Errorf("exit code %d\n%s", code, r.err.String())
 			}
 		})
-	}
-}
-
-func TestGreeting(t *testing.T) {
-	cfg := config.Default()
-	text := greeting(cfg, &net.TCPAddr{IP: net.IPv4zero, Port: 8080}, "/home/ada/data", "C0DE")
-	for _, want := range []string{"  Data             /home/ada/data\n", "Talk to it       http://localhost:8080/#code=C0DE\n", "voicegw console", "voicegw talk --url ws://localhost:8080/v1/voice", "GEMINI_API_KEY"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the greeting does not hold %q:\n%s", want, text)
-		}
-	}
-	cfg.Providers["openai"].APIKey = setting.NewSecret("sk-hush")
-	text = greeting(cfg, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, "", "")
-	if !strings.Contains(text, "Provider         openai\n") || strings.Contains(text, "imulator") || strings.Contains(text, "hush") || strings.Contains(text, "Data") {
-		t.Errorf("the greeting with a key:\n%s", text)
 	}
 }

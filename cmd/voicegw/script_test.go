@@ -23,6 +23,7 @@ import (
 	"voicegw/audio"
 	"voicegw/internal/auth"
 	"voicegw/internal/logging"
+	"voicegw/internal/server"
 	"voicegw/internal/testutil"
 	"voicegw/registry/registrytest"
 	"voicegw/sim/voice"
@@ -30,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "tool-host" { // of a gateway in this process
-		os.Exit(Run(context.Background(), Process{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}))
+		os.Exit(Run(context.Background(), Process{Args: os.Args[1:], Stdin: os.Stdin, Host: server.Host{Stdout: os.Stdout, Stderr: os.Stderr}}))
 	}
 	// The scripts mostly wait, for speech and for processes: more of them run at once than there are cores. A flag on the
 	// command line has priority.
@@ -53,9 +54,8 @@ func program() {
 	testutil.Child()
 	dieWithParent()
 	os.Exit(Run(context.Background(), Process{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: testutil.Watch(testutil.Log, os.Stderr), Environ: os.Environ(), Signals: signals,
-		Registry: func() ([]byte, error) { return os.ReadFile(os.Getenv(registryEnv)) },
-		Handlers: testHandlers(),
+		Args: os.Args[1:], Stdin: os.Stdin,
+		Host: server.Host{Stdout: os.Stdout, Stderr: testutil.Watch(testutil.Log, os.Stderr), Environ: os.Environ(), Signals: signals, Registry: func() ([]byte, error) { return os.ReadFile(os.Getenv(registryEnv)) }, Handlers: testHandlers()},
 	}))
 }
 

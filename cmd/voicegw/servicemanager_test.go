@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"voicegw/internal/server"
 )
 
 // TestServiceManagerNotices: the service manager learns that the gateway serves, is alive, and stops.
@@ -65,7 +67,7 @@ func TestHealth(t *testing.T) {
 	t.Parallel()
 	ask := func(args ...string) (code int, out string) {
 		var text bytes.Buffer
-		code = Run(context.Background(), Process{Args: append([]string{"health"}, args...), Stdin: strings.NewReader(""), Stdout: &text, Stderr: &text})
+		code = Run(context.Background(), Process{Args: append([]string{"health"}, args...), Stdin: strings.NewReader(""), Host: server.Host{Stdout: &text, Stderr: &text}})
 		return code, text.String()
 	}
 	r := start(t, "--drain-timeout", "1m", "--set", "limits.resume_grace=0s")

@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"voicegw/config"
+	"voicegw/internal/logging"
+	"voicegw/internal/process"
+	"voicegw/internal/server"
 	"voicegw/sim"
 )
 
@@ -83,7 +85,7 @@ func (f simRunFlags) Run(ctx callerContext, p Process, parsed *kong.Context) err
 	if err != nil {
 		return usage(err)
 	}
-	o, err := simOptions(cfg)
+	o, err := server.SimOptions(cfg)
 	if err == nil {
 		err = f.misbehave(&o)
 	}
@@ -94,7 +96,7 @@ func (f simRunFlags) Run(ctx callerContext, p Process, parsed *kong.Context) err
 	if err != nil {
 		return usage(err)
 	}
-	o.Seed, o.Logger = f.Seed, newLog(p.Stderr, f.LogLevel, f.LogFormat).logger
+	o.Seed, o.Logger = f.Seed, logging.Open(p.Stderr, f.LogLevel, f.LogFormat).Logger
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot serve on %s: %w; choose another address with --listen", f.Listen, err)
@@ -104,7 +106,7 @@ func (f simRunFlags) Run(ctx callerContext, p Process, parsed *kong.Context) err
 		scheme = "https"
 		listener = tls.NewListener(listener, tlsConfig)
 	}
-	_ = p.print(sim.Addresses(scheme, reachable(listener.Addr()))) // it serves anyway
+	_ = p.print(sim.Addresses(scheme, server.Reachable(listener.Addr()))) // it serves anyway
 	return p.simulate(ctx, listener, sim.New(o), o.Logger)
 }
 
@@ -139,8 +141,8 @@ func (f simRunFlags) tls() (*tls.Config, error) {
 }
 
 // simulate serves until ctx ends, a signal comes or the listener fails.
-func (p Process) simulate(ctx context.Context, listener net.Listener, server *sim.Server, logger *slog.Logger) error {
-	h := &http.Server{Handler: server, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime}
+func (p Process) simulate(ctx context.Context, listener net.Listener, simulator *sim.Server, logger *slog.Logger) error {
+	h := server.NewHTTP(simulator, logger)
 	// From the serving goroutine to this one; never closed.
 	failed := make(chan error, 1)
 	var serving sync.WaitGroup
@@ -152,9 +154,9 @@ func (p Process) simulate(ctx context.Context, listener net.Listener, server *si
 	case err = <-failed:
 		err = fmt.Errorf("the simulator stopped: %w", err)
 	}
-	return errors.Join(err, p.end(logger, closeTime, []part{
-		{"the HTTP server", h.Close},
-		{"the simulator", server.Close},
-		{"serving", func() error { serving.Wait(); return nil }},
-	}))
+	return errors.Join(err, process.End(p.Signals, logger, server.CloseTime,
+		process.Part{Name: "the HTTP server", End: h.Close},
+		process.Part{Name: "the simulator", End: simulator.Close},
+		process.Part{Name: "serving", End: func() error { serving.Wait(); return nil }},
+	))
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/server"
 	"voicegw/sim"
 	"voicegw/sim/fault"
 )
@@ -51,7 +52,7 @@ func TestSimFlags(t *testing.T) {
 		{[]string{"--go-away-left=-1s"}, "--go-away-left: must be from 0s to 24h, not -1s."},
 	} {
 		var out, complaints bytes.Buffer
-		p := Process{Args: append([]string{"sim", "--listen", "127.0.0.1:0"}, tc.args...), Stdout: &out, Stderr: &complaints}
+		p := Process{Args: append([]string{"sim", "--listen", "127.0.0.1:0"}, tc.args...), Host: server.Host{Stdout: &out, Stderr: &complaints}}
 		if code := Run(context.Background(), p); code != exitUsage || !strings.Contains(complaints.String(), tc.want) {
 			t.Errorf("%v: exit %d, %s", tc.args, code, complaints.String())
 		}

@@ -62,7 +62,7 @@ func (flags simPhoneFlags) Run(ctx context.Context, p Process, parsed *kong.Cont
 	display := talk.NewDisplay(p.Stdout, flags.JSON)
 	o := flags.CarrierOptions
 	o.Gateway, o.Note = flags.URL, display.Note
-	o.Token = cmp.Or(o.Token, variable(p.Environ, phoneTokenVariable))
+	o.Token = cmp.Or(o.Token, p.Variable(phoneTokenVariable))
 	carrier := wire.NewCarrier(o)
 	stopServing, err := carrier.Serve(ctx)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"voicegw/audio"
+	"voicegw/internal/server"
 	"voicegw/internal/testutil"
 )
 
@@ -49,8 +50,11 @@ func startPhone(t *testing.T) (r *running, rest string) {
 // simPhone runs the carrier with its output to out, and returns its exit code and errors.
 func (r *running) simPhone(out *console, rest string, args ...string) (code int, problems string) {
 	var stderr bytes.Buffer
-	code = Run(r.t.Context(), Process{Stdin: strings.NewReader(""), Stdout: out, Stderr: &stderr, Args: append([]string{
-		"sim", "phone", "--url", "http://" + r.addr, "--public-url", "https://voice.example.com", "--token", phoneAuthToken, "--listen", rest}, args...)})
+	code = Run(r.t.Context(), Process{
+		Stdin: strings.NewReader(""), Args: append([]string{
+			"sim", "phone", "--url", "http://" + r.addr, "--public-url", "https://voice.example.com", "--token", phoneAuthToken, "--listen", rest}, args...),
+		Host: server.Host{Stdout: out, Stderr: &stderr},
+	})
 	return code, stderr.String()
 }
 
@@ -138,7 +142,7 @@ func TestSimPhoneFlags(t *testing.T) {
 		"--out":                      {"--out", "/nowhere/heard.wav"},
 	} {
 		var stderr bytes.Buffer
-		p := Process{Args: append([]string{"sim", "phone"}, args...), Stdout: &bytes.Buffer{}, Stderr: &stderr}
+		p := Process{Args: append([]string{"sim", "phone"}, args...), Host: server.Host{Stdout: &bytes.Buffer{}, Stderr: &stderr}}
 		if code := Run(t.Context(), p); code != exitUsage || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%v: exit code %d: %s", args, code, stderr.String())
 		}

@@ -63,7 +63,7 @@ func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 
 func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Options, error) {
 	o := flags.Options
-	o.APIKey, o.TimeZone = cmp.Or(o.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), user.ZoneHere(p.Environ)
+	o.APIKey, o.TimeZone = cmp.Or(o.APIKey, p.Variable("VOICEGW_API_KEY")), user.ZoneHere(p.Environ)
 	o.InputRate, o.OutputRate, o.Patience, o.Approval = flags.Input, flags.Output, flags.Timeout, approval(flags.Approve, flags.Deny)
 	if flags.Timeout <= 0 {
 		return o, errors.New("--timeout must be positive")

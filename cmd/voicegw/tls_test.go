@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/server"
 	"voicegw/internal/testutil"
 )
 
@@ -69,7 +70,7 @@ func TestServeOverTLS(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
-		if code := Run(context.Background(), Process{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); code != exitOK {
+		if code := Run(context.Background(), Process{Args: args, Stdin: strings.NewReader(""), Host: server.Host{Stdout: &out, Stderr: &errs}}); code != exitOK {
 			t.Errorf("%s: exit code %d\n%s", args[0], code, errs.String())
 		}
 		return out.String()
@@ -84,7 +85,7 @@ func TestServeOverTLS(t *testing.T) {
 	if out := run("talk", "--url", "wss://"+listen+"/v1/voice", "--ca", certFile, "--text", "hello", "--json"); !strings.Contains(out, "session.started") {
 		t.Errorf("talk shows %q", out)
 	}
-	if code := Run(context.Background(), Process{Args: []string{"health", "--url", "https://" + listen}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}); code == exitOK {
+	if code := Run(context.Background(), Process{Args: []string{"health", "--url", "https://" + listen}, Stdin: strings.NewReader(""), Host: server.Host{Stdout: io.Discard, Stderr: io.Discard}}); code == exitOK {
 		t.Error("a certificate of no authority is trusted")
 	}
 	shown := func() string {
@@ -119,8 +120,8 @@ func TestCertificatesAreChecked(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := Run(context.Background(), Process{
 		Args: []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--set", "tls.certificates=" + certFile + "=" + otherKey + ",/missing.pem=/missing.key",
-			"--set", "tls.acme.hosts=*.example.com"},
-		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+			"--set", "tls.acme.hosts=*.example.com"}, Stdin: strings.NewReader(""),
+		Host: server.Host{Stdout: &out, Stderr: &errs},
 	})
 	for _, want := range []string{"tls.certificates[0].cert", "do not match", "/missing.pem", "/missing.key", "tls.acme.hosts"} {
 		if !strings.Contains(errs.String(), want) {
@@ -137,8 +138,8 @@ func TestSimulatorOverTLS(t *testing.T) {
 	r := &running{t: t, signals: make(chan os.Signal, 1), exit: make(chan int, 1)}
 	go func() {
 		r.exit <- Run(context.Background(), Process{
-			Args:   []string{"sim", "--listen", "127.0.0.1:0", "--tls-cert", certFile, "--tls-key", keyFile},
-			Stdout: &r.out, Stderr: &r.err, Signals: r.signals,
+			Args: []string{"sim", "--listen", "127.0.0.1:0", "--tls-cert", certFile, "--tls-key", keyFile},
+			Host: server.Host{Stdout: &r.out, Stderr: &r.err, Signals: r.signals},
 		})
 	}()
 	url := regexp.MustCompile(`Gemini +base URL +(https://[0-9.:]+)`)

@@ -20,6 +20,8 @@ import (
 	"voicegw/config"
 	"voicegw/internal/agent"
 	"voicegw/internal/audit"
+	"voicegw/internal/logging"
+	"voicegw/internal/server"
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
@@ -27,8 +29,6 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/registry/spec"
-	"voicegw/sim"
-	"voicegw/store"
 )
 
 type toolsCallFlags struct {
@@ -78,16 +78,18 @@ func (flags toolsCallFlags) Run(ctx context.Context, caller callerContext, p Pro
 	if err != nil {
 		return usage(err)
 	}
-	logger := newLog(p.Stderr, flags.LogLevel, "auto").logger
-	return p.withTools(caller, cfg, flags.Store, logger, func(bench *toolBench) error {
+	logger := logging.Open(p.Stderr, flags.LogLevel, "auto").Logger
+	return p.withTools(caller, cfg, flags.Store, logger, func(tools *server.Tools) error {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		c := &oneCall{p: p, bench: bench, yes: flags.Yes}
+		c := &oneCall{p: p, cfg: cfg, tools: tools, yes: flags.Yes}
 		c.call.Tool, c.call.Args, c.call.Key = strings.ReplaceAll(flags.Name, "-", "_"), args, flags.Key
 		if c.call.Tool == "kb_search" {
-			p.awaitVectors(ctx, bench.caps)
+			if err := tools.AwaitVectors(ctx); err != nil {
+				p.complain("%v", err)
+			}
 		}
-		if err := c.begin(flags, bench.tools.Snapshot()); err != nil {
+		if err := c.begin(flags, tools.Snapshot()); err != nil {
 			return usage(err)
 		}
 		envelope := c.call.Run(ctx).Kept()
@@ -98,112 +100,23 @@ func (flags toolsCallFlags) Run(ctx context.Context, caller callerContext, p Pro
 	})
 }
 
-// toolBench has the tools, for serve and for commands without a gateway.
-type toolBench struct {
-	cfg      *config.Config // at the start
-	caps     *capabilities
-	tools    *registry.Registry
-	agents   *agents
-	executor *execute.Executor
-	audit    *audit.Log
-	sim      *sim.Local // nil if no provider is simulated
-}
-
-// withTools opens the tools for use. kept means the store and the audit log of serve; otherwise nothing is kept, unless
-// the store has servers of its own.
-func (p Process) withTools(ctx context.Context, cfg *config.Config, kept bool, logger *slog.Logger, use func(*toolBench) error) error {
-	kept = kept || cfg.Store.URL != ""
-	keep := store.Options{Memory: true, Logger: logger}
-	dataDir, err := p.dataDir(cfg) // also for calendars, which work without one
-	imageDir := ""                 // without a store, images are removed when the program ends
-	if kept {
-		if err != nil {
-			return usage(err)
-		}
-		keep, imageDir = storeOptions(cfg, dataDir, logger), dataDir
-	}
-	caps, err := openCapabilities(ctx, cfg, dataDir, keep, logger)
-	if err != nil {
+// withTools opens the tools for use, and closes them.
+func (p Process) withTools(ctx context.Context, cfg *config.Config, kept bool, logger *slog.Logger, use func(*server.Tools) error) error {
+	tools, err := p.OpenTools(ctx, cfg, kept, logger)
+	if _, wrong := errors.AsType[config.Problems](err); wrong {
+		return usage(err)
+	} else if err != nil {
 		return err
 	}
-	var record *audit.Log
-	switch {
-	case cfg.Store.URL != "": // a gateway may be writing to the file, so the records go only to the store
-		record = audit.New(audit.Options{Stream: caps.store.Audit(), Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger})
-	case kept: // standard output has the answer
-		record, err = openAudit(cfg, dataDir, caps.store, p.Stderr, logger)
-	default:
-		record = audit.New(audit.Options{}) // which discards the records
+	if len(cfg.ToolDirs) == 0 && cfg.MCP.Lock == "" { // otherwise the version is not that of a file
+		p.warnIfOld(tools.Snapshot().Version())
 	}
-	bench := &toolBench{cfg: cfg, caps: caps, executor: newExecutor(cfg, caps.store, nil, logger), audit: record}
-	if err == nil {
-		bench.sim, err = simulatorFor(ctx, cfg, logger)
-	}
-	if err == nil {
-		err = openImages(cfg, imageDir, bench.sim, caps, new(liveImages))
-	}
-	if err == nil {
-		err = p.openBench(bench)
-	}
-	if err == nil {
-		err = use(bench)
-	}
-	bench.executor.Close()
-	if closed := errors.Join(closeAudit(record)(), caps.close(), when(bench.sim != nil, bench.sim.Close)()); closed != nil {
+	err = use(tools)
+	if closed := tools.Close(); closed != nil {
 		p.complain("%v", closed)
 		return cmp.Or(err, shown(exitFailure))
 	}
 	return err
-}
-
-func (p Process) openBench(b *toolBench) error {
-	cfg := *b.cfg
-	cfg.Dev = false // the tools of this program
-	var err error
-	if b.tools, _, err = p.loadTools(b.caps.registryOptions(false), &cfg, b.caps); err != nil {
-		return err
-	}
-	if len(cfg.ToolDirs) == 0 && cfg.MCP.Lock == "" { // otherwise the version is not that of a file
-		p.warnIfOld(b.tools.Snapshot().Version())
-	}
-	if err := checkTools(b.cfg, b.tools.Snapshot()); err != nil {
-		return usage(err)
-	}
-	return b.openAgents(nil)
-}
-
-const vectorWait = 20 * time.Second
-
-// awaitVectors waits until every record has a vector, or reports how many have none.
-func (p Process) awaitVectors(ctx context.Context, caps *capabilities) {
-	if caps.embed == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, vectorWait)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		without := 0
-		held, err := caps.kb.Held(ctx)
-		for _, h := range held {
-			if !h.Complete {
-				without++
-			}
-		}
-		failed := caps.source.State().Waiting > 0 // the endpoint didn't answer
-		switch {
-		case err == nil && without == 0:
-			return
-		case failed || ctx.Err() != nil:
-			p.complain("%d of %d records have no vector (kb.embeddings) and are found only by their words", without, len(held))
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
-	}
 }
 
 // warnIfOld warns if the project in the working directory has built a registry that differs from the built-in one.
@@ -221,7 +134,8 @@ func (p Process) warnIfOld(version string) {
 // oneCall is a conversation with a single call, by the user at the terminal.
 type oneCall struct {
 	p     Process
-	bench *toolBench
+	cfg   *config.Config
+	tools *server.Tools
 	yes   bool
 	call  execute.SingleCall // fixed after begin
 
@@ -242,13 +156,16 @@ func (c *oneCall) begin(flags toolsCallFlags, whole *registry.Snapshot) error {
 	}
 	id := "tools-call-" + rand.Text()
 	c.call.Session = registry.Session{
-		ID: id, UserID: string(flags.User), ConversationID: id, Agent: cmp.Or(flags.Agent, c.bench.cfg.Agent.Name),
+		ID: id, UserID: string(flags.User), ConversationID: id, Agent: flags.Agent,
 		Vouched: true, Scopes: flags.Scope, Mode: mode, Now: time.Now().UTC(),
 	}
-	c.call.Rules = toolRules(c.bench.cfg, mode)
-	has, err := c.selection(&c.call.Rules)
-	if err != nil {
-		return err
+	has, ok := c.tools.Prepare(&c.call)
+	if !ok {
+		hint := ""
+		if meant := textutil.Nearest(flags.Agent, c.tools.Agents()); meant != "" {
+			hint = ", did you mean " + meant + "?"
+		}
+		return fmt.Errorf("--agent: no agent %q%s; available: %s", flags.Agent, hint, strings.Join(c.tools.Agents(), ", "))
 	}
 	c.call.Tools = whole.For(has)
 	if known {
@@ -256,7 +173,7 @@ func (c *oneCall) begin(flags toolsCallFlags, whole *registry.Snapshot) error {
 	} else {
 		c.explainOff(whole)
 	}
-	c.call.Executor, c.call.Scope = c.bench.executor, []string{"tools-call", string(flags.User)}
+	c.call.Scope = []string{"tools-call", string(flags.User)}
 	c.call.Tell, c.call.Audit, c.call.Watch, c.call.Approve = c.tell, c.audit, c.watch, c.approves
 	if mode == spec.ModeText {
 		c.call.Capabilities = []any{host{c: c}}
@@ -264,30 +181,6 @@ func (c *oneCall) begin(flags toolsCallFlags, whole *registry.Snapshot) error {
 		c.call.Describe = func(s *registry.Session) { s.Phase = "active" }
 	}
 	return nil
-}
-
-func (c *oneCall) selection(rules *calls.Policy) (registry.Selection, error) {
-	name := c.call.Session.Agent
-	sel := registry.Selection{Session: c.call.Session, Live: c.bench.live}
-	switch e := c.bench.agents.persona(name); {
-	case e != nil:
-		c.call.Agent = calls.Agent{Name: e.Name, Version: e.Version}
-		sel.Only, sel.SwitchTo = e.Tools, e.SwitchTo
-		if rules.Mode == spec.ModeVoice {
-			rules.Budget = c.bench.agents.Agent(name).Budget.Or(rules.Budget)
-		} else {
-			rules.Budget = e.Budget.Or(rules.Budget)
-		}
-	case name == c.bench.cfg.Agent.Name:
-		c.call.Agent = calls.Agent{Name: name}
-	default:
-		hint := ""
-		if meant := textutil.Nearest(name, c.bench.agents.Names()); meant != "" {
-			hint = ", did you mean " + meant + "?"
-		}
-		return sel, fmt.Errorf("--agent: no agent %q%s; available: %s", name, hint, strings.Join(c.bench.agents.Names(), ", "))
-	}
-	return sel, nil
 }
 
 func (c *oneCall) explain(tool *registry.Tool, has registry.Selection) {
@@ -312,7 +205,7 @@ func (c *oneCall) explainOff(whole *registry.Snapshot) {
 	switch off := slices.Contains(whole.Off(), c.call.Tool); {
 	case unset >= 0:
 		c.say("%s", whole.Unset()[unset])
-	case off && slices.Contains(agent.Tools(), c.call.Tool) && !c.bench.cfg.Agents.Tools:
+	case off && slices.Contains(agent.Tools(), c.call.Tool) && !c.cfg.Agents.Tools:
 		c.say("%s is disabled (agents.tools)", c.call.Tool)
 	case off:
 		c.say("%s is disabled (tools.%s.enabled)", c.call.Tool, c.call.Tool)
@@ -344,7 +237,7 @@ func (c *oneCall) audit(r audit.Record) {
 		}
 		c.say("nested call of %s: %s", r.ToolID, outcome)
 	}
-	c.bench.audit.Write(r)
+	c.tools.Record(r)
 }
 
 func (c *oneCall) approves(ctx context.Context, q *protocol.ConfirmationRequest) bool {

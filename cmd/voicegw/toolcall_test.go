@@ -3,17 +3,19 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"voicegw/config"
 	"voicegw/internal/audit"
+	"voicegw/internal/server"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
+	"voicegw/store"
 )
 
 // shop is a program with the tools of a shop and a data folder.
@@ -88,9 +90,8 @@ func (s *shop) calls(flags ...string) (stdout, stderr string, code int) {
 	data, handlers := s.tools()
 	var out, problems strings.Builder
 	code = Run(s.t.Context(), Process{
-		Args:   append([]string{"tools", "call", "--set", "data_dir=" + s.dir}, flags...),
-		Stdout: &out, Stderr: &problems, Stdin: strings.NewReader(""),
-		Registry: func() ([]byte, error) { return data, nil }, Handlers: handlers,
+		Args: append([]string{"tools", "call", "--set", "data_dir=" + s.dir}, flags...), Stdin: strings.NewReader(""),
+		Host: server.Host{Stdout: &out, Stderr: &problems, Registry: func() ([]byte, error) { return data, nil }, Handlers: handlers},
 	})
 	return out.String(), problems.String(), code
 }
@@ -235,12 +236,12 @@ func TestToolsCallStores(t *testing.T) {
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("the audit has\n%s\nand should have\n%s", got, want)
 	}
-	caps, err := openCapabilities(t.Context(), config.Default(), s.dir, storeOptions(config.Default(), s.dir, quiet), quiet)
+	kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(s.dir, "store"), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer caps.close()
-	if open, err := caps.store.Approvals().Open(t.Context(), time.Now()); err != nil || len(open) > 0 {
+	defer kept.Close()
+	if open, err := kept.Approvals().Open(t.Context(), time.Now()); err != nil || len(open) > 0 {
 		t.Errorf("approvals without an outcome: %+v, %v", open, err)
 	}
 }

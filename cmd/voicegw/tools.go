@@ -11,6 +11,7 @@ import (
 
 	"voicegw/internal/httptool"
 	"voicegw/internal/jstool"
+	"voicegw/internal/server"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/build"
@@ -54,15 +55,11 @@ type toolsStartFlags struct{}
 
 // Run loads the tools with the types that serve provides, without a configuration.
 func (toolsStartFlags) Run(p Process) error {
-	data, err := p.registryData()
-	if err == nil {
-		_, err = registry.Load(data, registry.Options{Handlers: handlers(), ModeCapabilities: provided(), Settings: p.anySettings()})
-	}
-	return p.printJSON(build.StartedOf(err))
+	return p.printJSON(build.StartedOf(p.CheckRegistry()))
 }
 
 func (flags toolsBuildFlags) Run(ctx context.Context, p Process) error {
-	now, err := build.TimeOf(variable(p.Environ, "SOURCE_DATE_EPOCH"))
+	now, err := build.TimeOf(p.Variable("SOURCE_DATE_EPOCH"))
 	if err != nil {
 		return usage(err)
 	}
@@ -82,14 +79,14 @@ func (flags toolsBuildFlags) Run(ctx context.Context, p Process) error {
 
 func (flags toolsLintFlags) Run(p Process) error {
 	if len(flags.ToolDirs) > 0 {
-		tools, err := dirTools(flags.ToolDirs)
-		for _, w := range tools.warnings {
+		tools, warnings, err := server.CheckToolDirs(flags.ToolDirs)
+		for _, w := range warnings {
 			p.complain("warning: %s", w)
 		}
 		if err != nil {
 			return usage(err)
 		}
-		return p.print(textutil.Count(len(tools.entries), "tool") + ", no errors\n")
+		return p.print(textutil.Count(tools, "tool") + ", no errors\n")
 	}
 	var names []string
 	dir := flags.Dir
@@ -188,7 +185,7 @@ type toolsDescribeFlags struct {
 
 // registryFile parses the built-in registry without loading it, and adds the built-in tools.
 func (p Process) registryFile() (registry.File, error) {
-	file, err := p.builtIn()
+	file, err := p.BuiltIn()
 	if err != nil {
 		return file, err
 	}
@@ -225,3 +222,8 @@ func (p Process) printJSON(v any) error {
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
+
+type toolHostFlags struct{}
+
+// Run runs tools in JavaScript for a gateway, which is the parent process.
+func (toolHostFlags) Run(p Process) error { return jstool.Serve(p.Stdin, p.Stdout) }
