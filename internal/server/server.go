@@ -101,6 +101,18 @@ func newServer(ctx context.Context, h Host, o Options) (*Server, error) {
 }
 
 func (s *Server) open(ctx context.Context) error {
+	for _, stage := range []func(context.Context) error{
+		s.openStore, s.openModels, s.openRecords, s.openConversations, s.joinCluster, s.takeAddress,
+	} {
+		if err := stage(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openStore opens the data folder, what is stored and the access of clients.
+func (s *Server) openStore(ctx context.Context) error {
 	var err error
 	if s.dataDir, err = s.host.DataDir(s.cfg); err != nil {
 		return err
@@ -125,15 +137,25 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	s.auth = auth.Only(who)
+	return nil
+}
+
+// openModels opens the models, the tools and the agents.
+func (s *Server) openModels(ctx context.Context) error {
+	var err error
 	if s.sim, err = simulatorFor(ctx, s.cfg, s.logger); err != nil {
 		return err
 	}
 	if err = openImages(s.cfg, s.dataDir, s.sim, s.caps, &s.models.images); err != nil {
 		return err
 	}
-	if s.models.transports, err = s.openTools(); err != nil {
-		return err
-	}
+	s.models.transports, err = s.openTools()
+	return err
+}
+
+// openRecords opens the records of calls, usage and events, and the jobs that outlive conversations.
+func (s *Server) openRecords(ctx context.Context) error {
+	var err error
 	if s.audit, err = openAudit(s.cfg, s.dataDir, s.caps.store, s.host.Stdout, s.logger); err != nil {
 		return err
 	}
@@ -149,6 +171,11 @@ func (s *Server) open(ctx context.Context) error {
 	s.nameMetrics(s.models.transports)
 	s.nameTraces()
 	s.openJobs()
+	return nil
+}
+
+// openConversations makes everything that holds conversations, before clients can connect.
+func (s *Server) openConversations(ctx context.Context) error {
 	speaker, err := newSpeaker(s.cfg, s.sim)
 	if err != nil {
 		return err
@@ -168,15 +195,17 @@ func (s *Server) open(ctx context.Context) error {
 	if err = s.openPhone(); err != nil {
 		return err
 	}
-	if s.texts, err = s.newChat(); err != nil {
-		return err
-	}
 	s.mcp = s.newMCP()
-	if s.node, err = s.caps.store.Nodes().Join(ctx, store.Node{URL: s.cfg.Cluster.URL, Version: s.host.Version},
-		s.sessions.Running); err != nil {
+	s.texts, err = s.newChat()
+	return err
+}
+
+func (s *Server) joinCluster(ctx context.Context) (err error) {
+	s.node, err = s.caps.store.Nodes().Join(ctx, store.Node{URL: s.cfg.Cluster.URL, Version: s.host.Version}, s.sessions.Running)
+	if err != nil {
 		return fmt.Errorf("joining the cluster: %w", err)
 	}
-	return s.takeAddress(ctx)
+	return nil
 }
 
 func (s *Server) openTools() (map[string]transport.Transport, error) {

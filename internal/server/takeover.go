@@ -10,8 +10,12 @@ import (
 
 	"voicegw/config"
 	"voicegw/gateway"
+	"voicegw/gateway/phone"
+	"voicegw/internal/agent"
 	"voicegw/internal/auth"
 	"voicegw/internal/backends/image"
+	"voicegw/internal/cost"
+	"voicegw/session"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
 )
@@ -19,80 +23,87 @@ import (
 // prepare makes everything that a reload replaces. It changes nothing except the secrets that the log hides, and adds
 // changed files to the takeover. take, which cannot fail, puts it into use.
 func (s *Server) prepare(now *config.Config, to *config.Takeover) (take func(), err error) {
-	next := to.Next
-	s.log.Know(slices.Concat(now.Secrets(), next.Secrets(), s.traceSecrets)...) // sessions may still use the old ones
-	prices, err := priceTable(next)
-	if err != nil {
+	r := replacement{next: to.Next, showCerts: func() {}}
+	s.log.Know(slices.Concat(now.Secrets(), r.next.Secrets(), s.traceSecrets)...) // sessions may still use the old ones
+	if r.prices, err = priceTable(r.next); err != nil {
 		return nil, config.Problems{{Where: "prices.file", Message: err.Error()}}
 	}
-	show := func() {}
 	if s.certs != nil {
-		if show, err = s.certs.Read(); err != nil {
+		if r.showCerts, err = s.certs.Read(); err != nil {
 			return nil, certificateProblems(err)
 		}
 	}
-	if _, _, err := allowedHosts(next, s.listener.Addr(), s.certified()); err != nil {
+	if _, _, err := allowedHosts(r.next, s.listener.Addr(), s.certified()); err != nil {
 		return nil, err
 	}
-	transports, useModels, err := s.prepareModels(now, next)
+	transports, useModels, err := s.prepareModels(now, r.next)
 	if err != nil {
 		return nil, err
 	}
-	files, err := readAgents(next, agentWorld(next, s.tools.Snapshot(), transports))
-	if err != nil {
+	r.useModels, r.sessions = useModels, sessionSettings(r.next, transports, r.prices)
+	if r.agents, err = readAgents(r.next, agentWorld(r.next, s.tools.Snapshot(), transports)); err != nil {
 		return nil, err
 	}
-	if !reflect.DeepEqual(prices, s.prices.Load()) {
+	if err := s.sessions.CanReconfigure(r.sessions); err != nil {
+		return nil, err
+	}
+	if r.useTools, err = s.caps.configureTools(r.next, s.tools); err != nil {
+		return nil, err
+	}
+	if r.phone, err = phoneSettings(r.next); err != nil {
+		return nil, err
+	}
+	if r.auth, err = s.authenticator(r.next); err != nil {
+		return nil, err
+	}
+	if !reflect.DeepEqual(r.prices, s.prices.Load()) {
 		to.Changed = append(to.Changed, "prices.file")
 	}
-	if !s.agents.catalog.SameFiles(files) {
+	if !s.agents.catalog.SameFiles(r.agents) {
 		to.Changed = append(to.Changed, "agents.path")
 	}
 	slices.Sort(to.Changed)
 	to.Changed = slices.Compact(to.Changed)
-	settings := sessionSettings(next, transports, prices)
-	if err := s.sessions.CanReconfigure(settings); err != nil {
-		return nil, err
+	return func() { s.use(r) }, nil
+}
+
+// replacement is a configuration with everything that was made of it.
+type replacement struct {
+	next                           *config.Config
+	prices                         *cost.Table
+	agents                         []agent.Agent
+	sessions                       session.Settings
+	phone                          phone.Settings
+	auth                           *auth.Authenticator
+	showCerts, useModels, useTools func()
+}
+
+func (s *Server) use(r replacement) {
+	s.auth.Swap(r.auth).Close()
+	r.showCerts()
+	r.useTools()
+	s.logToolSettings(r.next)
+	s.caps.flags.Store(r.next)
+	s.metrics.KnowTools(s.tools.Snapshot())
+	s.prices.Store(r.prices)
+	s.dayBudget.Store(math.Float64bits(r.next.Prices.DayBudget))
+	s.usage.Reconfigure(userLimits(r.next))
+	s.webhooks.Reconfigure(endpoints(r.next))
+	r.useModels()
+	s.agents.reload(r.agents)
+	logAgentWarnings(s.logger, r.agents)
+	if err := s.sessions.Reconfigure(r.sessions); err != nil {
+		s.logger.Error("the sessions keep their settings", "error", err) // CanReconfigure has been asked
 	}
-	useTools, err := s.caps.configureTools(next, s.tools)
-	if err != nil {
-		return nil, err
+	s.bound.Limit(connectionLimits(r.next))
+	s.gateway.Reconfigure(s.gatewaySettings(r.next))
+	if s.phone != nil {
+		s.phone.Reconfigure(r.phone)
 	}
-	calls, err := phoneSettings(next)
-	if err != nil {
-		return nil, err
+	if s.mcp != nil {
+		s.mcp.Reconfigure(mcpSettings(r.next))
 	}
-	who, err := s.authenticator(next)
-	if err != nil {
-		return nil, err
-	}
-	return func() {
-		s.auth.Swap(who).Close()
-		show()
-		useTools()
-		s.logToolSettings(next)
-		s.caps.flags.Store(next)
-		s.metrics.KnowTools(s.tools.Snapshot())
-		s.prices.Store(prices)
-		s.dayBudget.Store(math.Float64bits(next.Prices.DayBudget))
-		s.usage.Reconfigure(userLimits(next))
-		s.webhooks.Reconfigure(endpoints(next))
-		useModels()
-		s.agents.reload(files)
-		logAgentWarnings(s.logger, files)
-		if err := s.sessions.Reconfigure(settings); err != nil {
-			s.logger.Error("the sessions keep their settings", "error", err) // CanReconfigure has been asked
-		}
-		s.bound.Limit(connectionLimits(next))
-		s.gateway.Reconfigure(s.gatewaySettings(next))
-		if s.phone != nil {
-			s.phone.Reconfigure(calls)
-		}
-		if s.mcp != nil {
-			s.mcp.Reconfigure(mcpSettings(next))
-		}
-		s.log.SetLevel(next.Log.Level)
-	}, nil
+	s.log.SetLevel(r.next.Log.Level)
 }
 
 func (s *Server) gatewaySettings(cfg *config.Config) gateway.Settings {
