@@ -332,7 +332,7 @@ func (mcpListFlags) Run(p Process, l *locked) error {
 
 type mcpServeFlags struct {
 	User userName `help:"User of the calls." default:"local" placeholder:"ID"`
-	benchFlags
+	toolsetFlags
 }
 
 // Run serves until the client closes standard input.

@@ -17,8 +17,8 @@ type configFlags struct {
 	Set    []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 }
 
-// benchFlags are those of commands that use the tools without a gateway.
-type benchFlags struct {
+// toolsetFlags are those of commands that use the tools without a gateway.
+type toolsetFlags struct {
 	Scope []string `help:"Scope of the user; may be given several times." placeholder:"SCOPE"`
 	Store bool     `help:"Use the store and audit log of serve (stop a gateway with the same data_dir first)."`
 	configFlags

@@ -39,7 +39,7 @@ type toolsCallFlags struct {
 	User  userName `help:"User of the session." default:"author" placeholder:"ID"`
 	Yes   bool     `help:"Approve the call if required, instead of asking at the terminal."`
 	Key   string   `help:"Idempotency key: the ledger answers the same key again." placeholder:"KEY"`
-	benchFlags
+	toolsetFlags
 }
 
 // maxArgs limits the arguments on standard input, in bytes.

@@ -30,22 +30,22 @@ type agents struct {
 }
 
 // openAgents reads the agents' files and the edits in the store. An error about files is a config.Problems.
-func (b *bench) openAgents(transports map[string]transport.Transport) error {
-	cfg := b.cfg
+func (t *toolset) openAgents(transports map[string]transport.Transport) error {
+	cfg := t.cfg
 	o := agent.Options{
 		Default: agent.Agent{ID: cfg.Agent.Name, Name: cfg.Agent.Name, Playbook: cfg.Agent.Instructions,
 			Greeting: cfg.Agent.Greeting, Language: cfg.Agent.Language},
-		World: func() agent.World { return agentWorld(cfg, b.tools.Snapshot(), transports) },
-		Edits: b.caps.store.Agents(), Logger: b.caps.logger.With("component", "agents"),
+		World: func() agent.World { return agentWorld(cfg, t.tools.Snapshot(), transports) },
+		Edits: t.caps.store.Agents(), Logger: t.caps.logger.With("component", "agents"),
 	}
 	var err error
 	if o.Files, err = readAgents(cfg, o.World()); err != nil {
 		return err
 	}
 	logAgentWarnings(o.Logger, o.Files)
-	b.agents = &agents{cfg: cfg, catalog: agent.New(o), voices: voices(cfg)}
-	b.agents.catalog.Snapshot() // so that sessions don't wait for the edits to be read
-	b.caps.agents.Set(b.agents.catalog, b.tools.Snapshot)
+	t.agents = &agents{cfg: cfg, catalog: agent.New(o), voices: voices(cfg)}
+	t.agents.catalog.Snapshot() // so that sessions don't wait for the edits to be read
+	t.caps.agents.Set(t.agents.catalog, t.tools.Snapshot)
 	return nil
 }
 

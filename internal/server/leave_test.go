@@ -152,7 +152,7 @@ func TestASessionThatHangsIsLeft(t *testing.T) {
 				}
 				var log bytes.Buffer
 				signals := make(chan os.Signal, 2)
-				s := &Server{bench: bench{host: Host{Signals: signals}, cfg: &config.Config{DrainTimeout: time.Minute}}, logger: slog.New(slog.NewTextHandler(&log, nil)), sessions: m, texts: noTexts(t)}
+				s := &Server{toolset: toolset{host: Host{Signals: signals}, cfg: &config.Config{DrainTimeout: time.Minute}}, logger: slog.New(slog.NewTextHandler(&log, nil)), sessions: m, texts: noTexts(t)}
 				a, err := m.Admit(netip.MustParseAddr("203.0.113.7"), session.Coming{})
 				if err != nil {
 					t.Fatal(err)

@@ -25,10 +25,10 @@ func (t *Tools) ServeMCP(ctx context.Context, in io.ReadCloser, out io.WriteClos
 }
 
 // mcpOptions returns the options of a server for MCP clients, without its audit log.
-func (b *bench) mcpOptions(logger *slog.Logger) mcp.Options {
+func (t *toolset) mcpOptions(logger *slog.Logger) mcp.Options {
 	return mcp.Options{
-		Executor: b.executor, Rules: toolRules(b.cfg, spec.ModeText), Agent: b.cfg.Agent.Name, Version: b.host.Version,
-		Settings: mcpSettings(b.cfg), Tools: b.tools.Snapshot, Live: b.live, Logger: logger,
+		Executor: t.executor, Rules: toolRules(t.cfg, spec.ModeText), Agent: t.cfg.Agent.Name, Version: t.host.Version,
+		Settings: mcpSettings(t.cfg), Tools: t.tools.Snapshot, Live: t.live, Logger: logger,
 	}
 }
 

@@ -38,7 +38,7 @@ import (
 // Server is a gateway. Its methods may be called once each.
 type Server struct {
 	// Fixed after newServer.
-	bench
+	toolset
 	log    logging.Log
 	logger *slog.Logger // of log
 	// acceptDamage is the code of the damage to accept, or empty.
@@ -80,7 +80,7 @@ type Server struct {
 
 func newServer(ctx context.Context, h Host, o Options) (*Server, error) {
 	logger := o.Log.Logger
-	s := &Server{bench: bench{host: h, cfg: o.Config}, log: o.Log, logger: logger, acceptDamage: o.AcceptDamage,
+	s := &Server{toolset: toolset{host: h, cfg: o.Config}, log: o.Log, logger: logger, acceptDamage: o.AcceptDamage,
 		loops: gateway.NewLoops(logger)}
 	s.reloader = newReloader(s, o.Read)
 	s.drained = &operatorDrain{s: s}

@@ -20,8 +20,8 @@ import (
 	"voicegw/store"
 )
 
-// bench has the tools and the parts that their calls need.
-type bench struct {
+// toolset has the tools and the parts that their calls need.
+type toolset struct {
 	host     Host
 	cfg      *config.Config // at the start
 	caps     *capabilities
@@ -33,7 +33,7 @@ type bench struct {
 }
 
 // Tools are the tools of a configuration, for commands without a gateway. It is safe for concurrent use.
-type Tools struct{ bench }
+type Tools struct{ toolset }
 
 // OpenTools opens the tools. kept means the store and the audit log of a gateway; otherwise nothing is kept, unless the
 // store has servers of its own. The caller must close the tools. The error wraps config.Problems for a problem of the
@@ -53,7 +53,7 @@ func (h Host) OpenTools(ctx context.Context, cfg *config.Config, kept bool, logg
 	if err != nil {
 		return nil, err
 	}
-	t := &Tools{bench{host: h, cfg: cfg, caps: caps, executor: newExecutor(cfg, caps.store, nil, logger)}}
+	t := &Tools{toolset{host: h, cfg: cfg, caps: caps, executor: newExecutor(cfg, caps.store, nil, logger)}}
 	if err := t.open(ctx, kept, dataDir, imageDir); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -161,22 +161,22 @@ func (t *Tools) AwaitVectors(ctx context.Context) error {
 }
 
 // live returns the values of a source under dynamic. It does not block and is safe for concurrent use.
-func (b *bench) live(source string, session registry.Session) []string {
+func (t *toolset) live(source string, session registry.Session) []string {
 	switch source {
 	case spec.LiveAgents:
-		return b.agents.switchable(session.Agent)
+		return t.agents.switchable(session.Agent)
 	case spec.LiveCalendars:
 		names := []string{string(calendar.Primary)}
-		if b.cfg.Calendar.Team != "" {
+		if t.cfg.Calendar.Team != "" {
 			names = append(names, string(calendar.Team))
 		}
-		if b.cfg.Calendar.Personal != "" {
+		if t.cfg.Calendar.Personal != "" {
 			names = append(names, string(calendar.Personal))
 		}
 		return names
 	case spec.LiveNamespaces:
 		var names []string
-		for _, namespace := range b.caps.library.For(kb.Asker{User: session.UserID, Vouched: session.Vouched,
+		for _, namespace := range t.caps.library.For(kb.Asker{User: session.UserID, Vouched: session.Vouched,
 			Agent: session.Agent, Scopes: session.Scopes}).Granted() {
 			names = append(names, string(namespace))
 		}

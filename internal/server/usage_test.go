@@ -18,7 +18,7 @@ func TestLimitsOfPrincipals(t *testing.T) {
 	cfg.Auth.JWT["idp"] = &config.AuthIssuer{
 		Issuer: "i", Audience: []string{"voicegw"}, HSSecret: setting.NewSecret("0123456789abcdef0123456789abcdef"), Limits: config.AuthLimits{MinutesPerDay: 60},
 	}
-	s := &Server{bench: bench{cfg: cfg}, logger: slog.New(slog.DiscardHandler)}
+	s := &Server{toolset: toolset{cfg: cfg}, logger: slog.New(slog.DiscardHandler)}
 	cfg.APIKey = setting.NewSecret("0123456789abcdef")
 	who, err := s.authenticator(cfg)
 	if err != nil {
