@@ -12,8 +12,8 @@ import (
 type Listener[T any] interface {
 	Release(Released[T])
 	Stopped(Stop)
-	// Unmatched reports whether all of an item's words so far state, after a byte, what no tool has done. Everything
-	// that came before the words was released.
+	// Unmatched reports whether all of an item's words so far claim, after a byte, an action that no tool has done.
+	// Everything before the words was released.
 	Unmatched(item, text string, from int) bool
 }
 

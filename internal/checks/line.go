@@ -47,7 +47,7 @@ type item[T any] struct {
 	began   bool      // sound was released
 	dropped bool      // it was interrupted before it was heard
 	since   time.Time // when the oldest words came that no remote check has got; zero without any
-	open    time.Time // when the latest words came, whose last one may go on; zero once it was checked as it is
+	open    time.Time // when the latest words came, while their last one may be incomplete; zero once it was checked
 }
 
 type mark struct{ passed, asked int }
@@ -368,7 +368,7 @@ func (l *line[T]) halfway(at time.Time) {
 	}
 }
 
-// closeWord stops an answer if its last word, which may go on, is refused as it is.
+// closeWord checks the last word of an answer as a complete one, and stops the answer if it is refused.
 func (l *line[T]) closeWord(it *item[T]) {
 	it.open = time.Time{}
 	for i, r := range l.set.rules {

@@ -66,7 +66,7 @@ func each[T ~string](values ...T) [][]string {
 	return all
 }
 
-// closed is each with other, which stands for all other values.
+// closed is each with other, the label of all remaining values.
 func closed[T ~string](values []T) [][]string { return append(each(values...), []string{other}) }
 
 // after are the ends by two labels: each value of the first with the closed values of the second.

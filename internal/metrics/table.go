@@ -371,8 +371,8 @@ type Family struct {
 	Buckets []float64
 	Help    string
 
-	// ends are the values of the labels other than provider and model, or tool and mode, of the series that begin at zero; an
-	// event with others is not counted. Without ends, a series begins with its first event, which has any values.
+	// ends are the values of the labels except provider and model, or tool and mode, for the series that begin at zero; an event
+	// with another value is not counted. Without ends, a series begins with its first event, and its values are not limited.
 	ends [][]string
 	// read reads the family on a scrape, readHistogram counts kept elsewhere. Nil for families filled by events.
 	read          func(*Sources, emit)

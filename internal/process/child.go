@@ -52,7 +52,7 @@ func (c *Child) PID() int { return c.cmd.Process.Pid }
 // Kill kills the program. On Linux that includes its children.
 func (c *Child) Kill() { _ = kill(c.cmd.Process) } // it may have ended
 
-// Wait kills what is left of the program when its standard error has ended, or after a while, and returns how it ended. Only one
+// Wait kills the rest of the program when its standard error has ended, or after patience, and returns how it ended. Only one
 // goroutine may call it, after the last read of Out.
 func (c *Child) Wait(patience time.Duration) error {
 	select {

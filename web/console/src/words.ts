@@ -112,7 +112,7 @@ export interface Lost {
 /** The session continues after an outage that was longer than the stored speech. */
 export const resumed = (unheardMs: number): string => `Reconnected. ${span(unheardMs)} of what you said was lost.`;
 
-/** The call continues in another session; lists what was lost. */
+/** The call continues in another session; lists the losses. */
 export function newSession({ speechMs, answer, tools, questions }: Lost): string {
   const lost = [
     speechMs === 0 ? "" : `what you said in the last ${span(Math.max(1000, speechMs))}`,

@@ -38,7 +38,7 @@ export class Stretch {
     }
   }
 
-  /** Drops the oldest second; false if there is none. */
+  /** Drops the oldest second; false without one. */
   drop(): boolean {
     if (this.blocks.length < 2) {
       return false;
