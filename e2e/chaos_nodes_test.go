@@ -190,7 +190,7 @@ func (n *chaosNode) open(logger *slog.Logger) error {
 		return err
 	}
 	n.audit = audit.New(audit.Options{
-		Stream: n.store.Audit(), Lines: auditLines{whileAlive{n, file}, file}, Arguments: audit.ArgumentsFull, Logger: logger,
+		Stream: n.store.Audit, Lines: auditLines{whileAlive{n, file}, file}, Arguments: audit.ArgumentsFull, Logger: logger,
 	})
 	if n.tools, n.endTools, err = ch.world.tools(ch.toolFile, n); err != nil {
 		return err
@@ -215,11 +215,11 @@ func (n *chaosNode) open(logger *slog.Logger) error {
 		return err
 	}
 	n.elsewhere = cluster.NewNode(cluster.NodeOptions{
-		Directory: n.store.Directory(), Nodes: n.store.Nodes(), Checkpoints: n.store.Checkpoints(), Logger: lives, Peers: peers,
+		Directory: n.store.Directory, Nodes: n.store.Nodes, Checkpoints: n.store.Checkpoints, Logger: lives, Peers: peers,
 		Self: func() string { return n.member.Node().ID },
 	})
 	executor := execute.New(execute.Options{
-		Ledger: moodyLedger{n.store.Ledger(), ch.moods}, Confirmations: n.store.Confirmations(), Life: 3 * time.Second, Grace: 2 * time.Second, Logger: logger,
+		Ledger: moodyLedger{n.store.Ledger, ch.moods}, Confirmations: n.store.Confirmations, Life: 3 * time.Second, Grace: 2 * time.Second, Logger: logger,
 	})
 	if n.manage, err = session.NewManager(session.Options{
 		Limits:     session.Limits{ExemptLoopback: true, Held: ch.held},
@@ -234,7 +234,7 @@ func (n *chaosNode) open(logger *slog.Logger) error {
 		return err
 	}
 	if err = patiently(func() error {
-		n.member, err = n.store.Nodes().Join(ch.t.Context(), store.Node{URL: "http://" + others.Addr().String()}, n.manage.Running)
+		n.member, err = n.store.Nodes.Join(ch.t.Context(), store.Node{URL: "http://" + others.Addr().String()}, n.manage.Running)
 		return err
 	}); err != nil {
 		return err

@@ -240,7 +240,7 @@ func (ch *chaos) close() *evidence {
 	for _, n := range ch.nodes {
 		e.read(ctx, ch, n)
 	}
-	err := living[0].store.Audit().Read(ctx, time.Time{}, func(line []byte) error {
+	err := living[0].store.Audit.Read(ctx, time.Time{}, func(line []byte) error {
 		r, err := audit.ParseLine(line)
 		e.stream = append(e.stream, r)
 		return err

@@ -39,7 +39,7 @@ func newTextAgent(t testing.TB, set setting, voice session.Options) *chat.Agent 
 		t.Fatal(err)
 	}
 	agent, err := chat.New(chat.Options{
-		Model: model, Executor: voice.Executor, Conversations: set.tools.store.Conversations(), Approvals: set.tools.store.Approvals(), Answers: set.tools.store.Answers(), Tools: voice.Tools,
+		Model: model, Executor: voice.Executor, Conversations: set.tools.store.Conversations, Approvals: set.tools.store.Approvals, Answers: set.tools.store.Answers, Tools: voice.Tools,
 		Audit: voice.Audit, Logger: voice.Logger,
 	})
 	if err != nil {
@@ -71,7 +71,7 @@ func (st *stack) write(t testing.TB, turn talk.TextTurn) (written, error) {
 		}
 	})
 	if st.tools != nil && w.done != nil {
-		kept, _, err := st.tools.store.Conversations().Load(ctx, w.done.ConversationID)
+		kept, _, err := st.tools.store.Conversations.Load(ctx, w.done.ConversationID)
 		if err != nil {
 			t.Error(err)
 		}

@@ -66,7 +66,7 @@ func TestGatewayProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if set.Store != "" {
-		node, err := kept.Nodes().Join(t.Context(), store.Node{}, nil)
+		node, err := kept.Nodes.Join(t.Context(), store.Node{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestGatewayProcess(t *testing.T) {
 			tools.hold(set.Hold)
 		}
 		if set.HoldApproved {
-			tools.box.questions = approvedAndHeld{kept.Confirmations()}
+			tools.box.questions = approvedAndHeld{kept.Confirmations}
 		}
 		tools.box.holdReport = set.HoldReport
 		st := newStack(t, set.Provider, setting{tools: tools.box, base: set.Base, lines: appendTo(t, filepath.Join(set.Dir, auditFile)),

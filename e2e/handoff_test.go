@@ -176,7 +176,7 @@ func TestTicketRefused(t *testing.T) {
 	used := st.offer(t, `{"user":"ada","origin":"`+here+`"}`)
 	another := st.offer(t, `{"user":"bob"}`)
 	blocked := st.offer(t, `{"user":"cid"}`)
-	if err := box.store.Blocks().Block(t.Context(), "cid", time.Now().Add(time.Hour)); err != nil {
+	if err := box.store.Blocks.Block(t.Context(), "cid", time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	refused := func(st *stack, what, inList, inStart, origin string, code websocket.StatusCode, word string) {

@@ -395,7 +395,7 @@ func TestKilledBeforeReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	if open, err := kept.Approvals().OpenIn(t.Context(), "c-story", time.Now()); err != nil || len(open) != 0 {
+	if open, err := kept.Approvals.OpenIn(t.Context(), "c-story", time.Now()); err != nil || len(open) != 0 {
 		t.Errorf("open are %+v, %v", open, err)
 	}
 }

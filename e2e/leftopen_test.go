@@ -101,7 +101,7 @@ func TestKilledAfterAnApproval(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer kept.Close()
-			open, err := kept.Approvals().Open(t.Context(), time.Now())
+			open, err := kept.Approvals.Open(t.Context(), time.Now())
 			if err != nil || len(open) != 1 || open[0].Tool != "pay" || open[0].Begun != tc.begun || !open[0].Told || open[0].Conversation != id {
 				t.Errorf("open are %+v, %v", open, err)
 			}
@@ -131,7 +131,7 @@ func TestSettledActions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	if open, err := kept.Approvals().Open(t.Context(), time.Now()); err != nil || len(open) != 0 {
+	if open, err := kept.Approvals.Open(t.Context(), time.Now()); err != nil || len(open) != 0 {
 		t.Errorf("open are %+v, %v", open, err)
 	}
 }

@@ -55,9 +55,9 @@ func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.
 	}
 	opts.Tools, opts.Blocked = b.registry.Snapshot, b.blocked
 	opts.Executor = execute.New(execute.Options{
-		Ledger: b.store.Ledger(), Confirmations: cmp.Or(b.questions, execute.Confirmations(b.store.Confirmations())), Life: life, Logger: opts.Logger,
+		Ledger: b.store.Ledger, Confirmations: cmp.Or(b.questions, execute.Confirmations(b.store.Confirmations)), Life: life, Logger: opts.Logger,
 	})
-	serve.Blocks, serve.Blocked = b.store.Blocks(), b.blocked
+	serve.Blocks, serve.Blocked = b.store.Blocks, b.blocked
 	desk := handoff.New(b.store, "default")
 	opts.Handoffs, serve.Voice = desk, desk
 	if b.holdReport {
@@ -120,7 +120,7 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
 		Settings:            off,
-		Capabilities:        []any{&agent.Directory{}, kb.NewLibrary(index, kb.Grants{}), kept.Blocks(), handoff.New(kept, "default"), contacts.New(), studio, calendar.NewScheduler(calendartest.NewFake(), calendar.SchedulerOptions{})},
+		Capabilities:        []any{&agent.Directory{}, kb.NewLibrary(index, kb.Grants{}), kept.Blocks, handoff.New(kept, "default"), contacts.New(), studio, calendar.NewScheduler(calendartest.NewFake(), calendar.SchedulerOptions{})},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[spec.Mode][]reflect.Type{spec.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})
@@ -148,7 +148,7 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 }
 
 func (b *toolbox) blocked(who user.User) (time.Time, bool) {
-	until, ok := b.store.Blocks().Blocked(who.String())
+	until, ok := b.store.Blocks.Blocked(who.String())
 	return until, ok
 }
 

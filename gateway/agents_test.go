@@ -24,7 +24,7 @@ func agentsServer(t *testing.T) *Server {
 	c := agent.New(agent.Options{
 		Default: agent.Agent{ID: "default", Name: "default"},
 		Files:   []agent.Agent{{ID: "billing", Name: "Billing", Playbook: "Bills."}, {ID: "reception", Name: "R", Playbook: "Hello.", SwitchTo: []string{"billing"}}},
-		World:   func() agent.World { return agent.World{Tools: []string{"kb_get", "kb_search"}} }, Edits: keep.Agents(),
+		World:   func() agent.World { return agent.World{Tools: []string{"kb_get", "kb_search"}} }, Edits: keep.Agents,
 	})
 	return New(Options{Agents: c, Auth: operators(testKey)})
 }

@@ -66,7 +66,7 @@ func elsewhere(t *testing.T) (d *store.Directory, r store.SessionRecord) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.Nodes().Join(t.Context(), store.Node{}, nil)
+	m, err := s.Nodes.Join(t.Context(), store.Node{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,14 +76,14 @@ func elsewhere(t *testing.T) (d *store.Directory, r store.SessionRecord) {
 			t.Error(err)
 		}
 	})
-	o, err := s.Directory().Enter(t.Context(), store.SessionRecord{
+	o, err := s.Directory.Enter(t.Context(), store.SessionRecord{
 		ID: "voice-there", State: store.SessionDetached, User: "ada", Agent: "default", Provider: "fake", Conversation: "c-7",
 		StartedAt: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC), TokenHashes: []string{"secret-hash"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.Directory(), o.Record()
+	return s.Directory, o.Record()
 }
 
 // TestSessionsOfAllGateways: the list has the sessions of other gateways and the gateways, and says when the store could

@@ -41,9 +41,8 @@ type Agents struct {
 }
 
 func newAgents(b *bucket) *Agents {
-	a := &Agents{}
-	a.decode, a.unreadable = decodeAgentNow, "store_agent_unreadable"
-	a.open(mirror{bucket: b, under: agentsNow, what: "agents"})
+	a := &Agents{copies[AgentEdit]{under: agentsNow, what: "agents", decode: decodeAgentNow, unreadable: "store_agent_unreadable"}}
+	a.open(b)
 	return a
 }
 
@@ -188,11 +187,8 @@ func (a *Agents) Kept(ctx context.Context, id, version string) (AgentEdit, error
 	if !agentName.MatchString(id) {
 		return AgentEdit{}, ErrUnknown
 	}
-	h, err := a.bucket.get(ctx, agentsWas+id+"."+keyOf(version))
-	if err != nil {
-		return AgentEdit{}, err
-	}
-	return decodeAgent(h.data)
+	e, _, err := read(ctx, a.bucket, agentsWas+id+"."+keyOf(version), decodeAgent)
+	return e, err
 }
 
 func (a *Agents) full() bool {

@@ -166,25 +166,24 @@ func (a *Approvals) open(ctx context.Context, filter string, now time.Time) ([]A
 }
 
 func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approval, bool, error) {
-	h, err := a.bucket.get(ctx, key)
-	if errors.Is(err, errNone) {
+	note, h, err := read(ctx, a.bucket, key, decodeApproval)
+	switch {
+	case errors.Is(err, errNone):
 		return Approval{}, false, nil
-	} else if err != nil {
-		return Approval{}, false, err
-	}
-	note, err := decodeApproval(h.data)
-	if err != nil {
+	case errors.Is(err, ErrCorrupt):
 		a.bucket.store.log.Warn("store_approval_unreadable", "key", key, "error", err)
 		return Approval{}, false, nil
+	case err != nil:
+		return Approval{}, false, err
 	}
-	question, err := related(ctx, a.questions, note.Question,
-		func(h held) (Confirmation, error) { return decodeConfirmation(h.data) })
+	question, err := related(ctx, a.questions, note.Question, decodeConfirmation)
 	if err != nil {
 		return Approval{}, false, err
 	}
 	var entry *Entry
 	if note.Action != "" {
-		if entry, err = related(ctx, a.ledger, keyOf(note.Action), decodeEntry); err != nil {
+		entry, err = related(ctx, a.ledger, keyOf(note.Action), func(data []byte) (Entry, error) { return decodeEntry(held{data: data}) })
+		if err != nil {
 			return Approval{}, false, err
 		}
 	}
@@ -200,16 +199,13 @@ func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approv
 }
 
 // related returns a record of another bucket; nil if it is missing or unreadable.
-func related[T any](ctx context.Context, b *bucket, key string, decode func(held) (T, error)) (*T, error) {
-	h, err := b.get(ctx, key)
-	if errors.Is(err, errNone) {
+func related[T any](ctx context.Context, b *bucket, key string, decode func([]byte) (T, error)) (*T, error) {
+	record, _, err := read(ctx, b, key, decode)
+	switch {
+	case errors.Is(err, errNone), errors.Is(err, ErrCorrupt):
 		return nil, nil
-	} else if err != nil {
+	case err != nil:
 		return nil, err
-	}
-	record, err := decode(h)
-	if err != nil {
-		return nil, nil
 	}
 	return &record, nil
 }

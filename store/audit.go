@@ -13,13 +13,8 @@ import (
 	"voicegw/store/witness"
 )
 
-const (
-	// packBytes bounds one write in bytes. A pack is one message and one disk sync: lines that arrive during a write go
-	// together in the next.
-	packBytes = 256 << 10
-	// waitingAppends bounds the callers in the queue.
-	waitingAppends = 256
-)
+// packBytes bounds one write in bytes. A pack is one message and one disk sync.
+const packBytes = 256 << 10
 
 // AuditStream is an append-only stream of lines. Lines older than Options.AuditAge, and the oldest beyond 1 GiB, are
 // removed.
@@ -28,24 +23,10 @@ type AuditStream struct {
 	store   *Store
 	stream  jetstream.Stream
 	subject string
-	// queue carries lines from AppendAll to write; never closed.
-	queue chan appended
-	// ended is closed when write has stopped.
-	ended chan struct{}
-}
-
-// appended are one caller's lines, with line ends.
-type appended struct {
-	lines []byte
-	// stored carries the result to the caller; capacity 1.
-	stored chan error
 }
 
 func (s *Store) openAudit(ctx context.Context) (*AuditStream, error) {
-	a := &AuditStream{
-		store: s, subject: prefix + ".audit",
-		queue: make(chan appended, waitingAppends), ended: make(chan struct{}),
-	}
+	a := &AuditStream{store: s, subject: prefix + ".audit"}
 	var err error
 	a.stream, err = s.openStream(ctx, witness.Audit, jetstream.StreamConfig{
 		Name:        streamName(witness.Audit),
@@ -56,16 +37,12 @@ func (s *Store) openAudit(ctx context.Context) (*AuditStream, error) {
 		Discard:     jetstream.DiscardOld,
 		Duplicates:  min(2*time.Minute, s.o.AuditAge),
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.running.Go(a.write)
-	return a, nil
+	return a, err
 }
 
-// AppendAll stores lines, given without line ends, in order. All are durable when it returns. Lines of concurrent
-// callers share disk syncs, one for each 256 KiB. The errors wrap ErrUnavailable, after which the first lines may have
-// been stored, or ErrTooBig, or describe an invalid line.
+// AppendAll stores lines, given without line ends, in order, with a disk sync for each 256 KiB. All are durable when it
+// returns. The errors wrap ErrUnavailable, after which the first lines may have been stored, or ErrTooBig, or describe an
+// invalid line.
 func (a *AuditStream) AppendAll(ctx context.Context, lines [][]byte) error {
 	most := a.store.most()
 	for _, line := range lines {
@@ -91,80 +68,9 @@ func (a *AuditStream) AppendAll(ctx context.Context, lines [][]byte) error {
 }
 
 func (a *AuditStream) append(ctx context.Context, lines []byte) error {
-	// The previous pack may take its full time too.
-	bounded, cancel := context.WithTimeout(ctx, 2*a.store.o.Wait)
-	defer cancel()
-	item := appended{lines: lines, stored: make(chan error, 1)}
-	select {
-	case a.queue <- item:
-	case <-bounded.Done():
-		return fmt.Errorf("store: appending to the audit: %w: %w", ErrUnavailable, bounded.Err())
-	case <-a.ended:
-		return errClosed
-	}
-	select {
-	case err := <-item.stored:
-		return err
-	case <-bounded.Done():
-		return fmt.Errorf("store: appending to the audit: %w: %w", ErrUnavailable, bounded.Err())
-	case <-a.ended:
-	}
-	select {
-	case err := <-item.stored:
-		return err
-	default:
-		return errClosed
-	}
-}
-
-// write stores queued lines until the Store is closed.
-func (a *AuditStream) write() {
-	defer close(a.ended)
-	var left *appended // lines that did not fit in the previous pack
-	for {
-		var item appended
-		if left != nil {
-			item = *left
-		} else {
-			select {
-			case <-a.store.done:
-				return
-			case item = <-a.queue:
-			}
-		}
-		var pack []appended
-		pack, left = a.pack(item)
-		err := a.publish(pack)
-		for _, item := range pack {
-			item.stored <- err
-		}
-	}
-}
-
-// pack takes queued lines that fit into a message with first; left is the taken entry that didn't fit.
-func (a *AuditStream) pack(first appended) (pack []appended, left *appended) {
-	pack = []appended{first}
-	for size := len(first.lines); ; {
-		select {
-		case item := <-a.queue:
-			if size += len(item.lines); size > packBytes {
-				return pack, &item
-			}
-			pack = append(pack, item)
-		default:
-			return pack, nil
-		}
-	}
-}
-
-func (a *AuditStream) publish(pack []appended) error {
-	data := pack[0].lines
-	for _, item := range pack[1:] {
-		data = append(data, item.lines...)
-	}
 	id := rand.Text() // identifies a repeated attempt
-	return a.store.within(context.Background(), a.store.o.Wait, "appending to the audit", func(ctx context.Context) error {
-		_, err := a.store.js.Publish(ctx, a.subject, data, jetstream.WithMsgID(id))
+	return a.store.within(ctx, a.store.o.Wait, "appending to the audit", func(ctx context.Context) error {
+		_, err := a.store.js.Publish(ctx, a.subject, lines, jetstream.WithMsgID(id))
 		return err
 	})
 }

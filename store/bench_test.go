@@ -91,7 +91,7 @@ func prepare(b *testing.B, n int, operation func(i int) error) {
 
 func benchReserve(_ *testing.B, s *Store, _ int) func(int) error {
 	return func(i int) error {
-		_, _, err := s.Ledger().Reserve(context.Background(), Reservation{Key: fmt.Sprint(i), Tool: "t", Session: "s", Lease: time.Minute})
+		_, _, err := s.Ledger.Reserve(context.Background(), Reservation{Key: fmt.Sprint(i), Tool: "t", Session: "s", Lease: time.Minute})
 		return err
 	}
 }
@@ -99,11 +99,11 @@ func benchReserve(_ *testing.B, s *Store, _ int) func(int) error {
 func benchFinish(b *testing.B, s *Store, n int) func(int) error {
 	entries := make([]Entry, n)
 	prepare(b, n, func(i int) (err error) {
-		entries[i], _, err = s.Ledger().Reserve(context.Background(), Reservation{Key: fmt.Sprint(i)})
+		entries[i], _, err = s.Ledger.Reserve(context.Background(), Reservation{Key: fmt.Sprint(i)})
 		return err
 	})
 	envelope, _ := json.Marshal(fmt.Sprintf("%0300d", 0))
-	return func(i int) error { return s.Ledger().Finish(context.Background(), entries[i], envelope) }
+	return func(i int) error { return s.Ledger.Finish(context.Background(), entries[i], envelope) }
 }
 
 func benchQuestion(i int) Confirmation {
@@ -112,26 +112,26 @@ func benchQuestion(i int) Confirmation {
 }
 
 func benchCreate(_ *testing.B, s *Store, _ int) func(int) error {
-	return func(i int) error { return s.Confirmations().Create(context.Background(), benchQuestion(i)) }
+	return func(i int) error { return s.Confirmations.Create(context.Background(), benchQuestion(i)) }
 }
 
 func benchResolve(b *testing.B, s *Store, n int) func(int) error {
 	prepare(b, n, benchCreate(b, s, n))
 	return func(i int) error {
-		_, err := s.Confirmations().Resolve(context.Background(), fmt.Sprint(i), "s", true, time.Now())
+		_, err := s.Confirmations.Resolve(context.Background(), fmt.Sprint(i), "s", true, time.Now())
 		return err
 	}
 }
 
 func benchBlock(_ *testing.B, s *Store, _ int) func(int) error {
 	until := time.Now().Add(time.Hour)
-	return func(i int) error { return s.Blocks().Block(context.Background(), fmt.Sprint(i), until) }
+	return func(i int) error { return s.Blocks.Block(context.Background(), fmt.Sprint(i), until) }
 }
 
 func benchBlocked(b *testing.B, s *Store, _ int) func(int) error {
 	prepare(b, 1000, benchBlock(b, s, 0))
 	return func(i int) error {
-		if _, ok := s.Blocks().Blocked(fmt.Sprint(i % 1000)); !ok {
+		if _, ok := s.Blocks.Blocked(fmt.Sprint(i % 1000)); !ok {
 			return errors.New("not blocked")
 		}
 		return nil
@@ -140,5 +140,5 @@ func benchBlocked(b *testing.B, s *Store, _ int) func(int) error {
 
 func benchAppend(_ *testing.B, s *Store, _ int) func(int) error {
 	line := fmt.Appendf(nil, `{"event":"tool_execution","args":"%0300d"}`, 0)
-	return func(int) error { return s.Audit().AppendAll(context.Background(), [][]byte{line}) }
+	return func(int) error { return s.Audit.AppendAll(context.Background(), [][]byte{line}) }
 }

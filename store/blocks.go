@@ -38,9 +38,9 @@ type block struct {
 
 func newBlocks(from *bucket) *Blocks {
 	b := &Blocks{most: from.store.o.MostBlocks, odd: make(map[string]struct{})}
-	b.decode, b.unreadable = func(key string, m held) (block, error) { return decodeBlock(key, m.data) }, "store_block_unreadable"
-	b.changed = b.index
-	b.open(mirror{bucket: from, what: "blocks"})
+	b.decode = func(key string, m held) (block, error) { return decodeBlock(key, m.data) }
+	b.what, b.unreadable, b.changed = "blocks", "store_block_unreadable", b.index
+	b.open(from)
 	return b
 }
 

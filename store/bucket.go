@@ -64,14 +64,11 @@ func newMark() string { return rand.Text() }
 
 // openBucket opens a bucket with a total size limit, beyond which the oldest values are removed. Zero means no limit.
 func (s *Store) openBucket(ctx context.Context, part witness.Bucket, about string, most int64) (*bucket, error) {
-	name := "nodes"
-	if part != 0 {
-		name = part.String()
-	}
-	b := &bucket{store: s, part: part, name: prefix + "_" + name, noteLife: removedLife}
+	stream := streamName(part)
+	b := &bucket{store: s, part: part, name: strings.TrimPrefix(stream, "KV_"), noteLife: removedLife}
 	b.before = "$KV." + b.name + "."
 	config := jetstream.StreamConfig{
-		Name:              "KV_" + b.name,
+		Name:              stream,
 		Description:       "voicegw: " + about,
 		Subjects:          []string{b.before + ">"},
 		MaxMsgsPerSubject: 1,
@@ -134,6 +131,14 @@ func (b *bucket) get(ctx context.Context, key string) (held, error) {
 		err = errNone
 	}
 	return h, err
+}
+
+// read returns a decoded record, with the value it was decoded from.
+func read[T any](ctx context.Context, b *bucket, key string, decode func([]byte) (T, error)) (record T, h held, err error) {
+	if h, err = b.get(ctx, key); err == nil {
+		record, err = decode(h.data)
+	}
+	return record, h, err
 }
 
 // write is one write of a key.
@@ -238,8 +243,8 @@ func (b *bucket) remove(ctx context.Context, key string, expected uint64) (uint6
 	return b.overwrite(ctx, key, &write{remove: true}, expected, errNone)
 }
 
-// put writes once, with the expected revision, 0 for none. It returns when the value is stored and claimed; errConflict
-// if the revision is another one.
+// put writes with the expected revision, 0 for none. It returns when the value is stored and claimed; errConflict if the
+// revision is another one, which may be put's own after an attempt whose acknowledgement was lost.
 func (b *bucket) put(ctx context.Context, key string, w *write, mark string, expected uint64) (revision uint64, err error) {
 	what, ttl, header := "writing "+b.name, w.ttl, nats.Header{markHeader: {mark}}
 	if most := b.store.most(); len(w.data) > most {
@@ -255,40 +260,20 @@ func (b *bucket) put(ctx context.Context, key string, w *write, mark string, exp
 			return 0, err
 		}
 	}
-	before, again := time.Now(), false
+	before := time.Now()
 	err = b.store.within(ctx, b.store.o.Wait, what, func(ctx context.Context) error {
 		m := &nats.Msg{Subject: b.before + key, Data: w.data, Header: maps.Clone(header)}
 		ack, err := b.store.js.PublishMsg(ctx, m,
 			jetstream.WithExpectLastSequencePerSubject(expected), jetstream.WithMsgTTL(wholeSeconds(ttl)))
 		if err == nil {
 			revision = ack.Sequence
-			return nil
 		}
-		if again && errors.Is(classed(ctx, err), errConflict) {
-			revision, err = b.own(ctx, key, mark, err)
-		}
-		again = true
 		return err
 	})
 	if err == nil && !w.remove {
 		err = b.claim(ctx, key, w.data, revision, until(before, ttl))
 	}
 	return revision, err
-}
-
-// own reports whether the value in conflict with a repeated attempt is from the first attempt, whose acknowledgement was
-// lost. If not, it returns the conflict.
-func (b *bucket) own(ctx context.Context, key, mark string, conflict error) (uint64, error) {
-	m, err := b.stream.GetLastMsgForSubject(ctx, b.before+key)
-	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return 0, conflict
-	case err != nil:
-		return 0, err
-	case m.Header.Get(markHeader) != mark:
-		return 0, conflict
-	}
-	return m.Sequence, nil
 }
 
 func wholeSeconds(ttl time.Duration) time.Duration {

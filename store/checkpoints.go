@@ -133,11 +133,7 @@ func (c *Checkpoints) Remove(session string) { c.queue.note(session, nil) }
 // Load returns a session's newest checkpoint. ErrUnknown means none or expired. The other errors wrap ErrUnavailable,
 // ErrVersion or ErrCorrupt.
 func (c *Checkpoints) Load(ctx context.Context, session string) (Checkpoint, error) {
-	h, err := c.bucket.get(ctx, keyOf(session))
-	if err != nil {
-		return Checkpoint{}, err
-	}
-	is, err := decodeCheckpoint(h.data)
+	is, _, err := read(ctx, c.bucket, keyOf(session), decodeCheckpoint)
 	if err == nil && is.SessionID != session {
 		return Checkpoint{}, fmt.Errorf("%w: the checkpoint belongs to another session", ErrCorrupt)
 	}

@@ -58,6 +58,24 @@ type Confirmation struct {
 	Outcome Outcome `json:"outcome,omitempty"`
 }
 
+// Answer returns the outcome of an answer at a time, from a session or, if empty, from any. It changes nothing. The error
+// is ErrUnknown, or with the present outcome ErrUsed or ErrExpired, as by [Confirmations.Resolve].
+func (c Confirmation) Answer(session string, approved bool, now time.Time) (Outcome, error) {
+	switch {
+	case session != "" && c.Session != session:
+		return c.Outcome, ErrUnknown
+	case c.Outcome == Expired:
+		return Expired, ErrExpired
+	case c.Outcome != "":
+		return c.Outcome, ErrUsed
+	case !now.Before(c.ExpiresAt):
+		return Expired, nil
+	case approved:
+		return Approved, nil
+	}
+	return Denied, nil
+}
+
 // Confirmations stores open confirmations and, for an hour after they expire, answered ones.
 type Confirmations struct {
 	// Immutable.
@@ -97,7 +115,7 @@ func QuestionName(token string) string { return keyOf(token) }
 // Get returns a confirmation for display. Only Resolve is authoritative. The errors are ErrUnknown, or wrap
 // ErrUnavailable or ErrCorrupt.
 func (c *Confirmations) Get(ctx context.Context, token string) (Confirmation, error) {
-	question, err := c.read(ctx, keyOf(token))
+	question, _, err := read(ctx, c.bucket, keyOf(token), decodeConfirmation)
 	question.Token = token
 	return question, err
 }
@@ -107,15 +125,8 @@ func (c *Confirmations) Named(ctx context.Context, name string) (Confirmation, e
 	if _, ok := witnessKey(name); !ok {
 		return Confirmation{}, ErrUnknown
 	}
-	return c.read(ctx, name)
-}
-
-func (c *Confirmations) read(ctx context.Context, key string) (Confirmation, error) {
-	h, err := c.bucket.get(ctx, key)
-	if err != nil {
-		return Confirmation{}, err
-	}
-	return decodeConfirmation(h.data)
+	question, _, err := read(ctx, c.bucket, name, decodeConfirmation)
+	return question, err
 }
 
 // Resolve answers a confirmation durably. Among all nodes exactly one caller succeeds; if approved, it must run the
@@ -146,22 +157,11 @@ func (c *Confirmations) ResolveNamed(ctx context.Context, name, session string, 
 		if !h.exists() {
 			return nil, errNone
 		}
-		question, err = decodeConfirmation(h.data)
-		switch {
-		case err != nil:
+		if question, err = decodeConfirmation(h.data); err == nil {
+			question.Outcome, err = question.Answer(session, approved, now)
+		}
+		if err != nil {
 			return nil, err
-		case session != "" && question.Session != session:
-			return nil, ErrUnknown
-		case question.Outcome == Expired:
-			return nil, ErrExpired
-		case question.Outcome != "":
-			return nil, ErrUsed
-		case !now.Before(question.ExpiresAt):
-			question.Outcome = Expired
-		case approved:
-			question.Outcome = Approved
-		default:
-			question.Outcome = Denied
 		}
 		return c.answer(ctx, name, question, now)
 	})

@@ -27,7 +27,7 @@ func edited(a *Agents, id string) (AgentEdit, bool) {
 
 // testAgents: each write names the revision that its writer has seen, is visible at once, and changes the generation.
 func testAgents(t *testing.T, s *Store) {
-	a, id := s.Agents(), agentID(t, "x")
+	a, id := s.Agents, agentID(t, "x")
 	write := func(document string, known uint64) (uint64, error) {
 		return a.Save(t.Context(), AgentEdit{ID: id, Document: []byte(document), At: time.Now(), By: "key:1"}, known)
 	}
@@ -85,7 +85,7 @@ func testAgents(t *testing.T, s *Store) {
 
 // testAgentsKept: a replaced version is found by its version, and not listed.
 func testAgentsKept(t *testing.T, s *Store) {
-	a, id := s.Agents(), agentID(t, "x")
+	a, id := s.Agents, agentID(t, "x")
 	old := AgentEdit{ID: id, Document: []byte(`{"old":true}`), At: time.Now()}
 	for range 2 {
 		if err := a.Keep(t.Context(), old, "v1", time.Hour); err != nil {
@@ -115,7 +115,7 @@ func TestAgentsOfThreeNodes(t *testing.T) {
 	known, worst := uint64(0), time.Duration(0)
 	sees := func(want string) bool {
 		for _, n := range nodes {
-			got, ok := edited(n.Agents(), "billing")
+			got, ok := edited(n.Agents, "billing")
 			if ok != (want != "") || string(got.Document) != want {
 				return false
 			}
@@ -123,7 +123,7 @@ func TestAgentsOfThreeNodes(t *testing.T) {
 		return true
 	}
 	for i := range 20 {
-		by, document := nodes[i%3].Agents(), `{"n":`+string(rune('0'+i%10))+`}`
+		by, document := nodes[i%3].Agents, `{"n":`+string(rune('0'+i%10))+`}`
 		revision, err := by.Save(t.Context(), AgentEdit{ID: "billing", Document: []byte(document), At: time.Now()}, known)
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func TestAgentsOfThreeNodes(t *testing.T) {
 		testutil.WaitUntil(t, "all nodes see it", func() bool { return sees(document) })
 		known, worst = revision, max(worst, time.Since(began))
 	}
-	if _, err := nodes[0].Agents().Remove(t.Context(), "billing", known); err != nil {
+	if _, err := nodes[0].Agents.Remove(t.Context(), "billing", known); err != nil {
 		t.Fatal(err)
 	}
 	testutil.WaitUntil(t, "all nodes see that it is gone", func() bool { return sees("") })

@@ -8,7 +8,7 @@ import (
 )
 
 func testAnswers(t *testing.T, s *Store) {
-	a, name := s.Answers(), t.Name()+" a"
+	a, name := s.Answers, t.Name()+" a"
 	if _, rev, err := a.Load(t.Context(), name); !errors.Is(err, ErrUnknown) || rev != 0 {
 		t.Fatalf("before it was saved: %d %v", rev, err)
 	}

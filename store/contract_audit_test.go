@@ -15,7 +15,7 @@ import (
 func audited(t *testing.T, s *Store, since time.Time) []string {
 	t.Helper()
 	var lines []string
-	err := s.Audit().Read(t.Context(), since, func(line []byte) error {
+	err := s.Audit.Read(t.Context(), since, func(line []byte) error {
 		if bytes.HasPrefix(line, []byte(t.Name()+" ")) {
 			lines = append(lines, string(line))
 		}
@@ -35,7 +35,7 @@ func testAudit(t *testing.T, s *Store) {
 	var many [][]byte
 	for i := range 4 {
 		want = append(want, key(t, fmt.Sprint(i)))
-		if err := s.Audit().AppendAll(t.Context(), [][]byte{[]byte(want[i])}); err != nil {
+		if err := s.Audit.AppendAll(t.Context(), [][]byte{[]byte(want[i])}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,7 +43,7 @@ func testAudit(t *testing.T, s *Store) {
 		line := key(t, fmt.Sprint(i, strings.Repeat("x", 20_000)))
 		want, many = append(want, line), append(many, []byte(line))
 	}
-	if err := s.Audit().AppendAll(t.Context(), many); err != nil {
+	if err := s.Audit.AppendAll(t.Context(), many); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, audited(t, s, time.Time{})); diff != "" {
@@ -53,12 +53,12 @@ func testAudit(t *testing.T, s *Store) {
 		t.Error(diff)
 	}
 	for _, wrong := range []string{"", "two\nlines"} {
-		if err := s.Audit().AppendAll(t.Context(), [][]byte{[]byte(wrong)}); err == nil || errors.Is(err, ErrUnavailable) {
+		if err := s.Audit.AppendAll(t.Context(), [][]byte{[]byte(wrong)}); err == nil || errors.Is(err, ErrUnavailable) {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
 	enough := errors.New("enough")
-	if err := s.Audit().Read(t.Context(), time.Time{}, func([]byte) error { return enough }); !errors.Is(err, enough) {
+	if err := s.Audit.Read(t.Context(), time.Time{}, func([]byte) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("a reader that stops: %v", err)
 	}
 }
@@ -67,7 +67,7 @@ func testAudit(t *testing.T, s *Store) {
 func testAuditRace(t *testing.T, s *Store) {
 	racers(32, func(i int) {
 		for n := range 20 {
-			if err := s.Audit().AppendAll(t.Context(), [][]byte{fmt.Appendf(nil, "%s %d %d", t.Name(), i, n)}); err != nil {
+			if err := s.Audit.AppendAll(t.Context(), [][]byte{fmt.Appendf(nil, "%s %d %d", t.Name(), i, n)}); err != nil {
 				t.Error(err)
 			}
 		}

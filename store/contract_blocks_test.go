@@ -13,7 +13,7 @@ import (
 )
 
 func testBlocks(t *testing.T, s *Store) {
-	b := s.Blocks()
+	b := s.Blocks
 	until := time.Now().Add(time.Hour)
 	names := []string{key(t, "c*.> \""), key(t, "a"), key(t, "b")}
 	for _, user := range names {
@@ -58,7 +58,7 @@ func testBlocks(t *testing.T, s *Store) {
 }
 
 func testBlocksRace(t *testing.T, s *Store) {
-	b := s.Blocks()
+	b := s.Blocks
 	longest := time.Now().Add(time.Hour)
 	racers(16, func(i int) {
 		if err := b.Block(t.Context(), key(t, "one"), longest.Add(-time.Duration(i)*time.Second)); err != nil {
@@ -88,7 +88,7 @@ func testBlocksRace(t *testing.T, s *Store) {
 
 // testWrongBlock: a foreign record in the bucket blocks no user, and is overwritten.
 func testWrongBlock(t *testing.T, s *Store) {
-	b, user := s.Blocks(), key(t, "a")
+	b, user := s.Blocks, key(t, "a")
 	for _, wrong := range []string{`garbage`, `{"user":"somebody else","until":"2999-01-01T00:00:00Z"}`} {
 		if _, err := b.bucket.create(t.Context(), keyOf(user), []byte(wrong), time.Hour); err != nil {
 			t.Fatal(err)

@@ -83,7 +83,7 @@ var largest = sync.OnceValue(func() *conversation.Conversation {
 })
 
 func testConversations(t *testing.T, s *Store) {
-	c, id := s.Conversations(), talkID(t, "a")
+	c, id := s.Conversations, talkID(t, "a")
 	if _, rev, err := c.Load(t.Context(), id); !errors.Is(err, ErrUnknown) || rev != 0 {
 		t.Fatalf("before it was saved: %d %v", rev, err)
 	}
@@ -124,7 +124,7 @@ func testConversations(t *testing.T, s *Store) {
 
 // testConversationRace: of many saves of one revision one succeeds, and an update loses no entry of other writers.
 func testConversationRace(t *testing.T, s *Store) {
-	c, id := s.Conversations(), talkID(t, "a")
+	c, id := s.Conversations, talkID(t, "a")
 	rev, err := c.Save(t.Context(), conversation.New(id, "ada", "", time.Now()), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func testConversationRace(t *testing.T, s *Store) {
 
 // testLease: a lease has one holder at a time, beyond its life while it is renewed.
 func testLease(t *testing.T, s *Store) {
-	c, id := s.Conversations(), talkID(t, "a")
+	c, id := s.Conversations, talkID(t, "a")
 	for !renewedAlone(t, c, id) {
 	}
 	var won atomic.Int32

@@ -23,7 +23,7 @@ func newJob(t *testing.T, name string) Job {
 }
 
 func listedJob(s *Store, id string) (Job, bool) {
-	all, _ := s.Jobs().List()
+	all, _ := s.Jobs.List()
 	i := slices.IndexFunc(all, func(j Job) bool { return j.ID == id })
 	if i < 0 {
 		return Job{}, false
@@ -34,7 +34,7 @@ func listedJob(s *Store, id string) (Job, bool) {
 // testJobs: one job of a side effect runs at a time; each write names the revision that its writer has seen, so a
 // process that has lost the job writes nothing; the list omits payloads.
 func testJobs(t *testing.T, s *Store) {
-	jobs, job := s.Jobs(), newJob(t, "x")
+	jobs, job := s.Jobs, newJob(t, "x")
 	first, fresh, err := jobs.Create(t.Context(), job, true)
 	if err != nil || !fresh {
 		t.Fatalf("%+v, fresh %t, %v", first, fresh, err)
@@ -75,7 +75,7 @@ func testJobs(t *testing.T, s *Store) {
 
 // testJobsRefused: invalid jobs and jobs beyond a user's limit are errors.
 func testJobsRefused(t *testing.T, s *Store) {
-	jobs := s.Jobs()
+	jobs := s.Jobs
 	big, wrong := newJob(t, "big"), newJob(t, "wrong")
 	big.Payload, wrong.ID = json.RawMessage(`"`+strings.Repeat("a", mostJobBytes)+`"`), "x"
 	if _, _, err := jobs.Create(t.Context(), big, true); !errors.Is(err, ErrTooBig) {
@@ -103,7 +103,7 @@ func testJobsRefused(t *testing.T, s *Store) {
 // another.
 func TestJobsOfAllUsersAreBounded(t *testing.T) {
 	s := openTest(t, Options{Memory: true, Logger: testLog(t)})
-	jobs := s.Jobs()
+	jobs := s.Jobs
 	fill := func(i int, changed time.Time) {
 		job := newJob(t, fmt.Sprint("of many ", i))
 		job.User, job.ChangedAt, job.Revision = fmt.Sprint("user ", i), changed, 1<<40 // newer than the bucket's revisions
@@ -133,15 +133,15 @@ func TestJobsOfAllUsersAreBounded(t *testing.T) {
 
 // testJobLease: a job has one holder until it is released.
 func testJobLease(t *testing.T, s *Store) {
-	held, err := s.Jobs().Lease(t.Context(), t.Name())
+	held, err := s.Jobs.Lease(t.Context(), t.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Jobs().Lease(t.Context(), t.Name()); !errors.Is(err, ErrBusy) {
+	if _, err := s.Jobs.Lease(t.Context(), t.Name()); !errors.Is(err, ErrBusy) {
 		t.Errorf("a second one: %v", err)
 	}
 	held.Release()
-	held, err = s.Jobs().Lease(t.Context(), t.Name())
+	held, err = s.Jobs.Lease(t.Context(), t.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,10 +153,10 @@ func TestJobsOutliveTheirProcess(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Logger: testLog(t)}
 	s := openTest(t, o)
 	job := newJob(t, "x")
-	if _, _, err := s.Jobs().Create(t.Context(), job, true); err != nil {
+	if _, _, err := s.Jobs.Create(t.Context(), job, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Jobs().Lease(t.Context(), job.ID); err != nil {
+	if _, err := s.Jobs.Lease(t.Context(), job.ID); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -166,10 +166,10 @@ func TestJobsOutliveTheirProcess(t *testing.T) {
 	if got, ok := listedJob(s, job.ID); !ok || got.State != JobWaiting || got.Payload != nil {
 		t.Errorf("after the restart there is %+v", got)
 	}
-	if got, err := s.Jobs().Load(t.Context(), job.ID); err != nil || string(got.Payload) != `{"year":2026}` {
+	if got, err := s.Jobs.Load(t.Context(), job.ID); err != nil || string(got.Payload) != `{"year":2026}` {
 		t.Errorf("loaded is %+v, %v", got, err)
 	}
-	held, err := s.Jobs().Lease(t.Context(), job.ID)
+	held, err := s.Jobs.Lease(t.Context(), job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,19 +180,19 @@ func TestJobsOutliveTheirProcess(t *testing.T) {
 func TestJobsOfThreeNodes(t *testing.T) {
 	url := startJetStream(t).ClientURL()
 	one, two := openTest(t, Options{URL: url, Logger: testLog(t)}), openTest(t, Options{URL: url, Logger: testLog(t)})
-	_, changed := two.Jobs().List()
-	job, _, err := one.Jobs().Create(t.Context(), newJob(t, "x"), true)
+	_, changed := two.Jobs.List()
+	job, _, err := one.Jobs.Create(t.Context(), newJob(t, "x"), true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	testutil.WaitClosed(t, "the other node is notified", changed)
 	testutil.WaitUntil(t, "the other node sees it", func() bool { _, ok := listedJob(two, job.ID); return ok })
 	job.State = JobCancelled
-	if _, err := two.Jobs().Save(context.Background(), job); err != nil {
+	if _, err := two.Jobs.Save(context.Background(), job); err != nil {
 		t.Fatal(err)
 	}
 	testutil.WaitUntil(t, "the first node sees the change", func() bool { got, _ := listedJob(one, job.ID); return got.State == JobCancelled })
-	if _, err := one.Jobs().Save(t.Context(), job); !errors.Is(err, ErrChanged) {
+	if _, err := one.Jobs.Save(t.Context(), job); !errors.Is(err, ErrChanged) {
 		t.Errorf("over the other node's write: %v", err)
 	}
 }
@@ -200,23 +200,23 @@ func TestJobsOfThreeNodes(t *testing.T) {
 // TestJobsAreForgotten: the copy forgets an expired job, which the server does not report.
 func TestJobsAreForgotten(t *testing.T) {
 	s := openTest(t, Options{Memory: true, Logger: testLog(t)})
-	job, _, err := s.Jobs().Create(t.Context(), newJob(t, "x"), true)
+	job, _, err := s.Jobs.Create(t.Context(), newJob(t, "x"), true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	age := func(by time.Duration) {
-		s.Jobs().mu.Lock()
-		defer s.Jobs().mu.Unlock()
-		is := s.Jobs().all[keyOf(job.Action)]
+		s.Jobs.mu.Lock()
+		defer s.Jobs.mu.Unlock()
+		is := s.Jobs.all[keyOf(job.Action)]
 		is.value.ChangedAt = is.value.ChangedAt.Add(-by)
-		s.Jobs().all[keyOf(job.Action)] = is
+		s.Jobs.all[keyOf(job.Action)] = is
 	}
 	age(2 * ToldJobLife)
 	if _, ok := listedJob(s, job.ID); !ok {
 		t.Error("a running job is forgotten")
 	}
 	job.ToldAt = time.Now()
-	if job, err = s.Jobs().Save(t.Context(), job); err != nil {
+	if job, err = s.Jobs.Save(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
 	age(2 * ToldJobLife)

@@ -20,7 +20,7 @@ import (
 // join makes the process of a store a node until the end of the test.
 func join(t testing.TB, s *Store) *Membership {
 	t.Helper()
-	m, err := s.Nodes().Join(context.Background(), Node{URL: "https://node.example:8443", Version: "v1"}, func() int { return 7 })
+	m, err := s.Nodes.Join(context.Background(), Node{URL: "https://node.example:8443", Version: "v1"}, func() int { return 7 })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func session(t *testing.T) SessionRecord {
 
 func enter(t *testing.T, s *Store, r SessionRecord) *Owned {
 	t.Helper()
-	o, err := s.Directory().Enter(t.Context(), r)
+	o, err := s.Directory.Enter(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,28 +56,28 @@ func lostSignal(o *Owned) <-chan struct{} {
 // testNodes: a process is a node once, and the others see its record.
 func testNodes(t *testing.T, s *Store) {
 	m := s.member.Load()
-	if _, err := s.Nodes().Join(t.Context(), Node{}, nil); !errors.Is(err, ErrUsed) {
+	if _, err := s.Nodes.Join(t.Context(), Node{}, nil); !errors.Is(err, ErrUsed) {
 		t.Errorf("a second time: %v", err)
 	}
-	if _, err := s.Nodes().Join(t.Context(), Node{URL: "node.example:8443"}, nil); err == nil || errors.Is(err, ErrUsed) {
+	if _, err := s.Nodes.Join(t.Context(), Node{URL: "node.example:8443"}, nil); err == nil || errors.Is(err, ErrUsed) {
 		t.Errorf("an invalid URL: %v", err)
 	}
 	m.Drain()
 	testutil.WaitUntil(t, "the others see the drain", func() bool {
-		all, err := s.Nodes().List(t.Context())
+		all, err := s.Nodes.List(t.Context())
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%+v, %v", all, err)
 		}
 		return all[0].Draining && all[0].Sessions == 7
 	})
-	got, err := s.Nodes().Find(t.Context(), m.Node().ID)
+	got, err := s.Nodes.Find(t.Context(), m.Node().ID)
 	if diff := cmp.Diff(m.Node(), got); diff != "" || err != nil || !got.Answers || got.Version != "v1" {
 		t.Error(err, diff)
 	}
-	if gone, err := s.Nodes().Gone(t.Context(), "node-that-never-was"); !gone || err != nil {
+	if gone, err := s.Nodes.Gone(t.Context(), "node-that-never-was"); !gone || err != nil {
 		t.Errorf("a node without a record: gone %t, %v", gone, err)
 	}
-	if gone, err := s.Nodes().Gone(t.Context(), ""); gone || err != nil {
+	if gone, err := s.Nodes.Gone(t.Context(), ""); gone || err != nil {
 		t.Errorf("a holder that is not a node: gone %t, %v", gone, err)
 	}
 }
@@ -86,8 +86,8 @@ func testNodes(t *testing.T, s *Store) {
 // Another node's session cannot be entered.
 func testEnterAgain(t *testing.T, s *Store) {
 	t.Helper()
-	for _, node := range []string{s.nodes.own(), "node-x"} {
-		d, r := s.Directory(), session(t)
+	for _, node := range []string{s.Nodes.own(), "node-x"} {
+		d, r := s.Directory, session(t)
 		r.ID += node // the test has several
 		first := r
 		first.Node, first.Epoch, first.State = node, 1, SessionLive
@@ -100,7 +100,7 @@ func testEnterAgain(t *testing.T, s *Store) {
 		}
 		r.TokenHashes = []string{"hash", "next"}
 		o, err := d.Enter(t.Context(), r)
-		if node != s.nodes.own() {
+		if node != s.Nodes.own() {
 			if !errors.Is(err, ErrUsed) {
 				t.Errorf("another node's session: %v", err)
 			}
@@ -123,9 +123,9 @@ func testEnterAgain(t *testing.T, s *Store) {
 
 // testDirectory: a session's record is its owner's last write; a session that cannot be resumed is not listed.
 func testDirectory(t *testing.T, s *Store) {
-	d, want := s.Directory(), session(t)
+	d, want := s.Directory, session(t)
 	o := enter(t, s, want)
-	want.Node, want.Epoch, want.State = s.nodes.own(), 1, SessionLive
+	want.Node, want.Epoch, want.State = s.Nodes.own(), 1, SessionLive
 	got, err := d.Find(t.Context(), want.ID)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil || cmp.Diff(want, o.Record()) != "" {
 		t.Error(err, diff)
@@ -188,7 +188,7 @@ func testDirectory(t *testing.T, s *Store) {
 // writes nothing more.
 func testTakeRace(t *testing.T, s *Store) {
 	for range 3 {
-		d, r := s.Directory(), session(t)
+		d, r := s.Directory, session(t)
 		before := enter(t, s, r)
 		lost := lostSignal(before)
 		found, err := d.Find(t.Context(), r.ID)
@@ -233,7 +233,7 @@ func testTakeRace(t *testing.T, s *Store) {
 // testSessionVersions: fields of a newer version are preserved, even when an older version takes the session; a
 // record in a newer format is refused with an explanation.
 func testSessionVersions(t *testing.T, s *Store) {
-	d, r := s.Directory(), session(t)
+	d, r := s.Directory, session(t)
 	o := enter(t, s, r)
 	newer := map[string]any{"v": 1, "id": r.ID, "node": "node-x", "epoch": 4, "state": "humming", "mood": map[string]int{"x": 1}}
 	put := func(fields map[string]any) {
@@ -288,7 +288,7 @@ func testSessionVersions(t *testing.T, s *Store) {
 // testAdopt: a session continues at another node at once, and the previous node loses its lease; a different session
 // of the conversation is refused.
 func testAdopt(t *testing.T, s *Store) {
-	v, talk := s.VoiceSessions(), talkID(t, "c")
+	v, talk := s.VoiceSessions, talkID(t, "c")
 	first, err := v.Begin(t.Context(), "voice-1", "ada", talk)
 	if err != nil {
 		t.Fatal(err)
@@ -325,7 +325,7 @@ func testAdopt(t *testing.T, s *Store) {
 
 // testAdoptRace: of many nodes that adopt a session at one epoch one holds it.
 func testAdoptRace(t *testing.T, s *Store) {
-	v, talk := s.VoiceSessions(), talkID(t, "c")
+	v, talk := s.VoiceSessions, talkID(t, "c")
 	first, err := v.Begin(t.Context(), "voice-1", "ada", talk)
 	if err != nil {
 		t.Fatal(err)
@@ -358,7 +358,7 @@ func checkpoint(session string, epoch uint64) Checkpoint {
 
 // testCheckpoints: the newest checkpoint of a session is read, and within its size limit for any conversation.
 func testCheckpoints(t *testing.T, s *Store) {
-	c, id := s.Checkpoints(), key(t, "s")
+	c, id := s.Checkpoints, key(t, "s")
 	if _, err := c.Load(t.Context(), id); !errors.Is(err, ErrUnknown) {
 		t.Errorf("before the first: %v", err)
 	}
@@ -408,7 +408,7 @@ func testCheckpointFenced(t *testing.T, s *Store) {
 	r := session(t)
 	before := enter(t, s, r)
 	lost := lostSignal(before)
-	c := s.Checkpoints()
+	c := s.Checkpoints
 	if err := c.Save(t.Context(), checkpoint(r.ID, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -425,7 +425,7 @@ func testCheckpointFenced(t *testing.T, s *Store) {
 	}
 	// The directory still names this node as the owner: the doubt was wrong.
 	testutil.WaitUntil(t, "the owner is sure again", before.Sure)
-	found, err := s.Directory().Find(t.Context(), r.ID)
+	found, err := s.Directory.Find(t.Context(), r.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,11 +434,11 @@ func testCheckpointFenced(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := s.directory.bucket.get(t.Context(), keyOf(r.ID))
+	h, err := s.Directory.bucket.get(t.Context(), keyOf(r.ID))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.directory.bucket.replace(t.Context(), keyOf(r.ID), data, h.revision, time.Hour); err != nil {
+	if _, err := s.Directory.bucket.replace(t.Context(), keyOf(r.ID), data, h.revision, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Save(t.Context(), checkpoint(r.ID, 1)); !errors.Is(err, ErrFenced) {

@@ -124,7 +124,7 @@ func reserve(t *testing.T, l *Ledger, key string) (Entry, bool) {
 }
 
 func testLedger(t *testing.T, s *Store) {
-	l, k := s.Ledger(), key(t, "Grüße, <b>\n\x00")
+	l, k := s.Ledger, key(t, "Grüße, <b>\n\x00")
 	first, fresh := reserve(t, l, k)
 	if !fresh || first.State != Pending || first.Key != k || !first.LeaseUntil.Equal(first.At.Add(time.Minute)) {
 		t.Errorf("the first: %t %+v", fresh, first)
@@ -163,7 +163,7 @@ func testLedger(t *testing.T, s *Store) {
 }
 
 func testRelease(t *testing.T, s *Store) {
-	l, k := s.Ledger(), key(t, "a")
+	l, k := s.Ledger, key(t, "a")
 	for range 3 {
 		e, fresh := reserve(t, l, k)
 		if !fresh {
@@ -204,7 +204,7 @@ func testReserveRace(t *testing.T, s *Store) {
 	for round := range 3 {
 		var won atomic.Int32
 		racers(64, func(i int) {
-			_, fresh, err := s.Ledger().Reserve(t.Context(), Reservation{Key: key(t, fmt.Sprint(round)), Session: fmt.Sprint(i)})
+			_, fresh, err := s.Ledger.Reserve(t.Context(), Reservation{Key: key(t, fmt.Sprint(round)), Session: fmt.Sprint(i)})
 			if err != nil {
 				t.Error(err)
 			}
@@ -220,10 +220,10 @@ func testReserveRace(t *testing.T, s *Store) {
 
 // testFinishRace: of several holders of one reservation with different outcomes one succeeds.
 func testFinishRace(t *testing.T, s *Store) {
-	e, _ := reserve(t, s.Ledger(), key(t, "a"))
+	e, _ := reserve(t, s.Ledger, key(t, "a"))
 	var won atomic.Int32
 	racers(32, func(i int) {
-		switch err := s.Ledger().Finish(t.Context(), e, json.RawMessage(fmt.Sprint(i))); {
+		switch err := s.Ledger.Finish(t.Context(), e, json.RawMessage(fmt.Sprint(i))); {
 		case err == nil:
 			won.Add(1)
 		case !errors.Is(err, ErrChanged):
@@ -241,7 +241,7 @@ func testLimits(t *testing.T, s *Store) {
 	if s.o.Memory || s.o.Sync == SyncInterval {
 		t.Skip("four megabytes of JSON take seconds under the race detector; the limits are the embedded server's")
 	}
-	l, k := s.Ledger(), key(t, "a")
+	l, k := s.Ledger, key(t, "a")
 	e, _ := reserve(t, l, k)
 	envelope := func(n int) json.RawMessage {
 		return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`)
@@ -256,10 +256,10 @@ func testLimits(t *testing.T, s *Store) {
 	if got, _ := reserve(t, l, k); len(got.Envelope) != s.most()-300 {
 		t.Errorf("read %d bytes", len(got.Envelope))
 	}
-	if err := s.Audit().AppendAll(t.Context(), [][]byte{bytes.Repeat([]byte("x"), s.most())}); !errors.Is(err, ErrTooBig) {
+	if err := s.Audit.AppendAll(t.Context(), [][]byte{bytes.Repeat([]byte("x"), s.most())}); !errors.Is(err, ErrTooBig) {
 		t.Errorf("a long audit line: %v", err)
 	}
-	if err := s.Audit().AppendAll(t.Context(), [][]byte{bytes.Repeat([]byte("x"), s.most()-1)}); err != nil {
+	if err := s.Audit.AppendAll(t.Context(), [][]byte{bytes.Repeat([]byte("x"), s.most()-1)}); err != nil {
 		t.Errorf("the longest audit line: %v", err)
 	}
 }
@@ -275,7 +275,7 @@ func question(t *testing.T, token string, life time.Duration) Confirmation {
 }
 
 func testConfirmation(t *testing.T, s *Store) {
-	c, q := s.Confirmations(), question(t, "a", time.Minute)
+	c, q := s.Confirmations, question(t, "a", time.Minute)
 	if err := c.Create(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +348,7 @@ func testConfirmation(t *testing.T, s *Store) {
 
 // testConfirmationEnds: "too late" differs from "used", and after a late attempt it is the result for every caller.
 func testConfirmationEnds(t *testing.T, s *Store) {
-	c, q := s.Confirmations(), question(t, "a", time.Minute)
+	c, q := s.Confirmations, question(t, "a", time.Minute)
 	if err := c.Create(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +369,7 @@ func testConfirmationEnds(t *testing.T, s *Store) {
 
 func testResolveRace(t *testing.T, s *Store) {
 	for round := range 3 {
-		c, q := s.Confirmations(), question(t, fmt.Sprint(round), time.Minute)
+		c, q := s.Confirmations, question(t, fmt.Sprint(round), time.Minute)
 		if err := c.Create(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
@@ -407,7 +407,7 @@ func testConfirmationRefused(t *testing.T, s *Store) {
 	} {
 		q := question(t, name, time.Minute)
 		spoil(&q)
-		if err := s.Confirmations().Create(t.Context(), q); err == nil || errors.Is(err, ErrUnavailable) {
+		if err := s.Confirmations.Create(t.Context(), q); err == nil || errors.Is(err, ErrUnavailable) {
 			t.Errorf("without its %s: %v", name, err)
 		}
 	}
@@ -427,7 +427,7 @@ func testRecordsEnd(t *testing.T, s *Store) {
 		}
 		return d
 	}
-	l, k := s.Ledger(), key(t, "a")
+	l, k := s.Ledger, key(t, "a")
 	e, _ := reserve(t, l, k)
 	if d := life(l.bucket, k); d != 24*time.Hour {
 		t.Errorf("a reservation lives %v", d)
@@ -443,7 +443,7 @@ func testRecordsEnd(t *testing.T, s *Store) {
 	if d := life(l.bucket, key(t, "b")); d != removedLife {
 		t.Errorf("the note of a release lives %v", d)
 	}
-	kept, session := s.Checkpoints(), key(t, "over")
+	kept, session := s.Checkpoints, key(t, "over")
 	if err := kept.Save(t.Context(), checkpoint(session, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -454,7 +454,7 @@ func testRecordsEnd(t *testing.T, s *Store) {
 	if d := life(kept.bucket, session); d != overLife {
 		t.Errorf("the note of an ended session lives %v", d)
 	}
-	c, q := s.Confirmations(), question(t, "c", 5*time.Minute)
+	c, q := s.Confirmations, question(t, "c", 5*time.Minute)
 	if err := c.Create(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
@@ -478,43 +478,43 @@ func testRecordsEnd(t *testing.T, s *Store) {
 		t.Errorf("a denial lives %v", d)
 	}
 	secret, id := create(t, s, ticket(t)), talkID(t, "c")
-	if d := life(s.Tickets().bucket, secret); d < time.Hour+59*time.Second || d > time.Hour+time.Minute {
+	if d := life(s.Tickets.bucket, secret); d < time.Hour+59*time.Second || d > time.Hour+time.Minute {
 		t.Errorf("a ticket lives %v", d)
 	}
-	if _, err := s.Tickets().Redeem(t.Context(), secret, "https://example.org", time.Now()); err != nil {
+	if _, err := s.Tickets.Redeem(t.Context(), secret, "https://example.org", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if d := life(s.Tickets().bucket, secret); d < time.Hour+59*time.Second || d > time.Hour+time.Minute {
+	if d := life(s.Tickets.bucket, secret); d < time.Hour+59*time.Second || d > time.Hour+time.Minute {
 		t.Errorf("a used ticket lives %v", d)
 	}
-	rev, err := s.Conversations().Save(t.Context(), conversation.New(id, "", "", time.Now()), 0)
+	rev, err := s.Conversations.Save(t.Context(), conversation.New(id, "", "", time.Now()), 0)
 	for range 2 {
-		if d := life(s.Conversations().bucket, id); d != 30*24*time.Hour || err != nil {
+		if d := life(s.Conversations.bucket, id); d != 30*24*time.Hour || err != nil {
 			t.Errorf("a conversation lives %v, %v", d, err)
 		}
-		rev, err = s.Conversations().Save(t.Context(), conversation.New(id, "", "", time.Now()), rev)
+		rev, err = s.Conversations.Save(t.Context(), conversation.New(id, "", "", time.Now()), rev)
 	}
-	held, err := s.Conversations().Lease(t.Context(), id, 10*time.Second)
+	held, err := s.Conversations.Lease(t.Context(), id, 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Release()
-	if d := life(s.Conversations().leases, id); d != 10*time.Second {
+	if d := life(s.Conversations.leases, id); d != 10*time.Second {
 		t.Errorf("a lease lives %v", d)
 	}
-	over, err := s.VoiceSessions().Begin(t.Context(), "voice-1", "ada", id)
+	over, err := s.VoiceSessions.Begin(t.Context(), "voice-1", "ada", id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer over.Release()
-	if d := life(s.VoiceSessions().bucket, "ada\x00"+id); d != voiceLife {
+	if d := life(s.VoiceSessions.bucket, "ada\x00"+id); d != voiceLife {
 		t.Errorf("a voice session lives %v", d)
 	}
 	for i, until := range []time.Duration{time.Hour, 3 * time.Hour} {
-		if err := s.Blocks().Block(t.Context(), k, time.Now().Add(until)); err != nil {
+		if err := s.Blocks.Block(t.Context(), k, time.Now().Add(until)); err != nil {
 			t.Fatal(err)
 		}
-		if d := life(s.Blocks().bucket, k); d != until {
+		if d := life(s.Blocks.bucket, k); d != until {
 			t.Errorf("block %d lives %v", i, d)
 		}
 	}
@@ -524,12 +524,12 @@ func testRecordsEnd(t *testing.T, s *Store) {
 func testContexts(t *testing.T, s *Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := s.Ledger().Reserve(ctx, Reservation{Key: key(t, "a")}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnavailable) {
+	if _, _, err := s.Ledger.Reserve(ctx, Reservation{Key: key(t, "a")}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnavailable) {
 		t.Errorf("a cancelled context: %v", err)
 	}
 	late, stop := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer stop()
-	if _, err := s.Confirmations().Get(late, "x"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Confirmations.Get(late, "x"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a deadline that is over: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ func ticket(t *testing.T) Ticket {
 
 func create(t *testing.T, s *Store, ticket Ticket) string {
 	t.Helper()
-	secret, err := s.Tickets().Create(t.Context(), ticket)
+	secret, err := s.Tickets.Create(t.Context(), ticket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,16 +31,16 @@ func create(t *testing.T, s *Store, ticket Ticket) string {
 func testTickets(t *testing.T, s *Store) {
 	want, now := ticket(t), time.Now()
 	secret := create(t, s, want)
-	stored, err := s.Tickets().bucket.get(t.Context(), keyOf(secret))
+	stored, err := s.Tickets.bucket.get(t.Context(), keyOf(secret))
 	if err != nil || strings.Contains(string(stored.data), secret) || strings.Contains(keyOf(secret), secret) {
 		t.Errorf("the secret is in the store: %s, %v", stored.data, err)
 	}
 	for _, origin := range []string{"", "null", "https://evil.example", "http://example.org", "https://example.org.evil.example"} {
-		if _, err := s.Tickets().Redeem(t.Context(), secret, origin, now); !errors.Is(err, ErrOrigin) {
+		if _, err := s.Tickets.Redeem(t.Context(), secret, origin, now); !errors.Is(err, ErrOrigin) {
 			t.Errorf("from %q: %v", origin, err)
 		}
 	}
-	got, err := s.Tickets().Redeem(t.Context(), secret, "https://example.org", now)
+	got, err := s.Tickets.Redeem(t.Context(), secret, "https://example.org", now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,22 +52,22 @@ func testTickets(t *testing.T, s *Store) {
 		t.Error(diff)
 	}
 	for _, late := range []time.Duration{0, time.Hour} {
-		if _, err := s.Tickets().Redeem(t.Context(), secret, "https://example.org", now.Add(late)); !errors.Is(err, ErrUsed) {
+		if _, err := s.Tickets.Redeem(t.Context(), secret, "https://example.org", now.Add(late)); !errors.Is(err, ErrUsed) {
 			t.Errorf("a second time, after %v: %v", late, err)
 		}
 	}
-	if _, err := s.Tickets().Redeem(t.Context(), secret+"x", "", now); !errors.Is(err, ErrUnknown) {
+	if _, err := s.Tickets.Redeem(t.Context(), secret+"x", "", now); !errors.Is(err, ErrUnknown) {
 		t.Errorf("a guess: %v", err)
 	}
 	late := want
 	late.Origin, late.ExpiresAt = "", time.Time{}
 	secret = create(t, s, late)
 	for _, now := range []time.Time{now.Add(2 * time.Minute), now.Add(time.Hour)} {
-		if _, err := s.Tickets().Redeem(t.Context(), secret, "https://anywhere.example", now); !errors.Is(err, ErrExpired) {
+		if _, err := s.Tickets.Redeem(t.Context(), secret, "https://anywhere.example", now); !errors.Is(err, ErrExpired) {
 			t.Errorf("too late: %v", err)
 		}
 	}
-	if _, err := s.Tickets().Redeem(t.Context(), secret, "https://anywhere.example", now); err != nil {
+	if _, err := s.Tickets.Redeem(t.Context(), secret, "https://anywhere.example", now); err != nil {
 		t.Errorf("for any origin: %v", err)
 	}
 }
@@ -82,13 +82,13 @@ func testClientSecrets(t *testing.T, s *Store) {
 	if !strings.HasPrefix(secret, SecretPrefix) || len(secret) < 50 {
 		t.Errorf("the secret is %q", secret)
 	}
-	stored, err := s.Tickets().bucket.get(t.Context(), keyOf(secret))
+	stored, err := s.Tickets.bucket.get(t.Context(), keyOf(secret))
 	if err != nil || strings.Contains(string(stored.data), strings.TrimPrefix(secret, SecretPrefix)) {
 		t.Errorf("the secret is in the store: %v", err)
 	}
 	want.Origin, want.ExpiresAt = "https://example.org", want.ExpiresAt.UTC()
 	for range 3 {
-		got, err := s.Tickets().Secret(t.Context(), secret, "https://example.org", now)
+		got, err := s.Tickets.Secret(t.Context(), secret, "https://example.org", now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,19 +97,19 @@ func testClientSecrets(t *testing.T, s *Store) {
 			t.Error(diff)
 		}
 	}
-	if _, err := s.Tickets().Secret(t.Context(), secret, "https://evil.example", now); !errors.Is(err, ErrOrigin) {
+	if _, err := s.Tickets.Secret(t.Context(), secret, "https://evil.example", now); !errors.Is(err, ErrOrigin) {
 		t.Errorf("from another page: %v", err)
 	}
-	if _, err := s.Tickets().Secret(t.Context(), secret, "https://example.org", now.Add(2*time.Hour)); !errors.Is(err, ErrExpired) {
+	if _, err := s.Tickets.Secret(t.Context(), secret, "https://example.org", now.Add(2*time.Hour)); !errors.Is(err, ErrExpired) {
 		t.Errorf("too late: %v", err)
 	}
-	if got, err := s.Tickets().Redeem(t.Context(), secret, "https://example.org", now); !errors.Is(err, ErrUnknown) || got.User != "" {
+	if got, err := s.Tickets.Redeem(t.Context(), secret, "https://example.org", now); !errors.Is(err, ErrUnknown) || got.User != "" {
 		t.Errorf("as a ticket: %+v, %v", got, err)
 	}
-	if got, err := s.Tickets().Secret(t.Context(), create(t, s, ticket(t)), "https://example.org", now); !errors.Is(err, ErrUnknown) || got.User != "" {
+	if got, err := s.Tickets.Secret(t.Context(), create(t, s, ticket(t)), "https://example.org", now); !errors.Is(err, ErrUnknown) || got.User != "" {
 		t.Errorf("a ticket as a client secret: %+v, %v", got, err)
 	}
-	if _, err := s.Tickets().Secret(t.Context(), secret+"x", "", now); !errors.Is(err, ErrUnknown) {
+	if _, err := s.Tickets.Secret(t.Context(), secret+"x", "", now); !errors.Is(err, ErrUnknown) {
 		t.Errorf("a guess: %v", err)
 	}
 }
@@ -119,7 +119,7 @@ func testTicketRace(t *testing.T, s *Store) {
 		secret := create(t, s, ticket(t))
 		var won atomic.Int32
 		racers(64, func(int) {
-			switch _, err := s.Tickets().Redeem(t.Context(), secret, "https://example.org", time.Now()); {
+			switch _, err := s.Tickets.Redeem(t.Context(), secret, "https://example.org", time.Now()); {
 			case err == nil:
 				won.Add(1)
 			case !errors.Is(err, ErrUsed):
@@ -142,24 +142,24 @@ func testTicketRefused(t *testing.T, s *Store) {
 	} {
 		k := ticket(t)
 		spoil(&k)
-		if _, err := s.Tickets().Create(t.Context(), k); err == nil || errors.Is(err, ErrUnavailable) {
+		if _, err := s.Tickets.Create(t.Context(), k); err == nil || errors.Is(err, ErrUnavailable) {
 			t.Errorf("without its %s: %v", name, err)
 		}
 	}
-	if _, err := s.Tickets().Create(t.Context(), ticket(t)); err != nil {
+	if _, err := s.Tickets.Create(t.Context(), ticket(t)); err != nil {
 		t.Fatal(err)
 	}
-	all := s.tickets.most
-	defer func() { s.tickets.most = all }()
-	s.tickets.most = 1
-	if _, err := s.Tickets().Create(t.Context(), ticket(t)); !errors.Is(err, ErrFull) || errors.Is(err, ErrUnavailable) {
+	all := s.Tickets.most
+	defer func() { s.Tickets.most = all }()
+	s.Tickets.most = 1
+	if _, err := s.Tickets.Create(t.Context(), ticket(t)); !errors.Is(err, ErrFull) || errors.Is(err, ErrUnavailable) {
 		t.Errorf("one beyond the limit: %v", err)
 	}
 }
 
 func offer(t *testing.T, s *Store, r Ticket) Offer {
 	t.Helper()
-	o, err := s.VoiceSessions().Offer(t.Context(), r)
+	o, err := s.VoiceSessions.Offer(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func offer(t *testing.T, s *Store, r Ticket) Offer {
 
 // testVoiceSessions: a conversation has one voice session at a time, and only its last ticket is valid.
 func testVoiceSessions(t *testing.T, s *Store) {
-	v, r := s.VoiceSessions(), Ticket{
+	v, r := s.VoiceSessions, Ticket{
 		User: "ada", Conversation: talkID(t, "c"), Agent: "default", PendingRequest: "What is new?", Context: "User: hello",
 		Inspect: true, Vouched: true, Scopes: []string{"hr"},
 	}
@@ -217,7 +217,7 @@ func testVoiceSessions(t *testing.T, s *Store) {
 
 // testVoiceRace: with many tickets and clients of one conversation, one session runs.
 func testVoiceRace(t *testing.T, s *Store) {
-	v, r := s.VoiceSessions(), Ticket{User: "ada", Conversation: talkID(t, "c")}
+	v, r := s.VoiceSessions, Ticket{User: "ada", Conversation: talkID(t, "c")}
 	o := offer(t, s, r)
 	var won atomic.Int32
 	racers(32, func(i int) {
@@ -261,7 +261,7 @@ func TestCleanOrigin(t *testing.T) {
 
 // testReplacedTicket: a replaced ticket opens nothing, even after the newer one's session.
 func testReplacedTicket(t *testing.T, s *Store) {
-	v, r := s.VoiceSessions(), Ticket{User: "ada", Conversation: talkID(t, "c")}
+	v, r := s.VoiceSessions, Ticket{User: "ada", Conversation: talkID(t, "c")}
 	first, second := offer(t, s, r), offer(t, s, r)
 	_, over, err := v.Redeem(t.Context(), second.Secret, "", time.Now())
 	if err != nil {

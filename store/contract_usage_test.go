@@ -12,7 +12,7 @@ import (
 
 // testUsage: each process overwrites its own record of a day, and all records are read.
 func testUsage(t *testing.T, s *Store) {
-	u := s.Usage()
+	u := s.Usage
 	today := time.Date(2026, 11, 25, 13, 0, 0, 0, time.UTC)
 	record := func(day time.Time, writer string, micros cost.Micros) UsageRecord {
 		return UsageRecord{Day: day.Format(time.DateOnly), Writer: writer, User: key(t, "ada"), Key: "k1", Sum: cost.Sum{Amount: cost.Amount{Micros: micros, Unpriced: 1}, Turns: 2, Tokens: cost.Usage{InputText: 3}}}
@@ -60,7 +60,7 @@ func testUsage(t *testing.T, s *Store) {
 
 // testUsageNotices: a listener receives the notices of all processes until it stops.
 func testUsageNotices(t *testing.T, s *Store) {
-	u := s.Usage()
+	u := s.Usage
 	var mu sync.Mutex
 	heard := map[string]int{}
 	stop, err := u.Hear(func(data []byte) {

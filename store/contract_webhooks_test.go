@@ -18,7 +18,7 @@ func take(t *testing.T, s *Store, receiver string) Taken {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	taken, err := s.Webhooks().Take(ctx, receiver)
+	taken, err := s.Webhooks.Take(ctx, receiver)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func idOf(t Taken) string {
 
 // testWebhooks: an event has one taker at a time, is redelivered if it is released, and is removed when it is done.
 func testWebhooks(t *testing.T, s *Store) {
-	w := s.Webhooks()
+	w := s.Webhooks
 	add := func(receiver, id string) {
 		t.Helper()
 		for range 2 { // after an error the event is added again
@@ -98,7 +98,7 @@ func testWebhooks(t *testing.T, s *Store) {
 // TestWebhooksAreBounded: a receiver that takes nothing does not block others.
 func TestWebhooksAreBounded(t *testing.T) {
 	s := openTest(t, Options{Memory: true})
-	w := s.Webhooks()
+	w := s.Webhooks
 	var err error
 	for i := range mostWebhooks + 1 {
 		if err = w.Add(t.Context(), "dead", event(t, fmt.Sprint(i))); err != nil {
@@ -119,7 +119,7 @@ func TestWebhooksOutliveTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 3 {
 		s := openTest(t, Options{Dir: dir})
-		w := s.Webhooks()
+		w := s.Webhooks
 		if round > 0 {
 			for range 2 {
 				taken := take(t, s, "one")
@@ -152,7 +152,7 @@ func TestWebhooksOutliveTheProcess(t *testing.T) {
 	}
 	// The stream is empty now, and its index is rebuilt at the start.
 	s = openTest(t, Options{Dir: dir})
-	if err := s.Webhooks().Add(t.Context(), "one", event(t, "last")); err != nil {
+	if err := s.Webhooks.Add(t.Context(), "one", event(t, "last")); err != nil {
 		t.Fatal(err)
 	}
 	if taken := take(t, s, "one"); !strings.HasSuffix(idOf(taken), "last") {

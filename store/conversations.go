@@ -84,14 +84,10 @@ func (c *Conversations) Update(ctx context.Context, id string, change func(*conv
 	return ErrChanged
 }
 
-// Held is a held lease.
+// Held is a held lease; *Lease implements it and documents the methods.
 type Held interface {
-	// Release gives it back, in at most Options.Wait. It may be called more than once.
 	Release()
-	// Check asks the store whether the caller still has the lease, and reacquires it if it is free: ErrFenced if another
-	// holder has it, or an error wrapping ErrUnavailable.
 	Check(ctx context.Context) error
-	// WhenLost calls f on a new goroutine when another holder may have the lease.
 	WhenLost(f func())
 }
 
@@ -197,14 +193,6 @@ func (a *Answers) Load(ctx context.Context, name string) ([]byte, Revision, erro
 // durable when Save returns. Only the SHA-256 of the name is stored. ErrChanged means that it was saved since or has
 // expired. The other errors wrap ErrUnavailable or ErrTooBig.
 func (a *Answers) Save(ctx context.Context, name string, data []byte, rev Revision, life time.Duration) (Revision, error) {
-	key := keyOf(name)
-	if rev == 0 {
-		h, err := a.bucket.create(ctx, key, data, life)
-		if errors.Is(err, errConflict) {
-			return 0, ErrChanged
-		}
-		return Revision(h.revision), err
-	}
-	next, err := a.bucket.replace(ctx, key, data, uint64(rev), life)
+	next, err := a.bucket.replace(ctx, keyOf(name), data, uint64(rev), life)
 	return Revision(next), err
 }

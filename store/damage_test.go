@@ -39,43 +39,43 @@ func (e *estate) extend(t *testing.T, s *Store, name string, n int) {
 	}
 	for i := range n {
 		one := fmt.Sprintf("%s %d", name, i)
-		entry, _ := reserve(t, s.Ledger(), one)
-		check(s.Ledger().Finish(ctx, entry, fmt.Appendf(nil, `{"did":"%s","note":"%0200d"}`, one, 0)))
-		check(s.Audit().AppendAll(ctx, [][]byte{fmt.Appendf(nil, `{"did":"%s"}`, one)}))
+		entry, _ := reserve(t, s.Ledger, one)
+		check(s.Ledger.Finish(ctx, entry, fmt.Appendf(nil, `{"did":"%s","note":"%0200d"}`, one, 0)))
+		check(s.Audit.AppendAll(ctx, [][]byte{fmt.Appendf(nil, `{"did":"%s"}`, one)}))
 		e.done = append(e.done, one)
 		if i%3 > 0 {
 			continue
 		}
-		reserve(t, s.Ledger(), one+" pending")
+		reserve(t, s.Ledger, one+" pending")
 		e.pending = append(e.pending, one+" pending")
-		entry, _ = reserve(t, s.Ledger(), one+" released")
-		check(s.Ledger().Release(ctx, entry))
+		entry, _ = reserve(t, s.Ledger, one+" released")
+		check(s.Ledger.Release(ctx, entry))
 		for _, answer := range []string{" asked", " answered"} {
 			q := question(t, one+answer, time.Hour)
-			check(s.Confirmations().Create(ctx, q))
+			check(s.Confirmations.Create(ctx, q))
 			if answer == " asked" {
 				e.asked = append(e.asked, q.Token)
 				continue
 			}
-			_, err := s.Confirmations().Resolve(ctx, q.Token, "", true, time.Now())
+			_, err := s.Confirmations.Resolve(ctx, q.Token, "", true, time.Now())
 			check(err)
 			e.answered = append(e.answered, q.Token)
 		}
 		for _, use := range []bool{false, true} {
-			secret, err := s.Tickets().Create(ctx, Ticket{SessionID: one, User: "ada"})
+			secret, err := s.Tickets.Create(ctx, Ticket{SessionID: one, User: "ada"})
 			check(err)
 			if !use {
 				e.open = append(e.open, secret)
 				continue
 			}
-			_, err = s.Tickets().Redeem(ctx, secret, "", time.Now())
+			_, err = s.Tickets.Redeem(ctx, secret, "", time.Now())
 			check(err)
 			e.used = append(e.used, secret)
 		}
-		check(s.Blocks().Block(ctx, one, time.Now().Add(time.Hour)))
+		check(s.Blocks.Block(ctx, one, time.Now().Add(time.Hour)))
 		e.blocked = append(e.blocked, one)
 		talk := conversation.New(fmt.Sprintf("c%s%d", name, i), "", "", time.Now())
-		_, err := s.Conversations().Save(ctx, talk, 0)
+		_, err := s.Conversations.Save(ctx, talk, 0)
 		check(err)
 	}
 }
@@ -87,7 +87,7 @@ func (e *estate) forgotten(t *testing.T, s *Store, lenient, blind bool) (bad []s
 	ctx := t.Context()
 	say := func(format string, a ...any) { bad = append(bad, fmt.Sprintf(format, a...)) }
 	for _, name := range slices.Concat(e.done, e.pending) {
-		entry, fresh, err := s.Ledger().Reserve(ctx, Reservation{Key: name})
+		entry, fresh, err := s.Ledger.Reserve(ctx, Reservation{Key: name})
 		done := slices.Contains(e.done, name)
 		switch {
 		case err != nil && !lenient:
@@ -102,22 +102,22 @@ func (e *estate) forgotten(t *testing.T, s *Store, lenient, blind bool) (bad []s
 		}
 	}
 	for _, token := range e.answered {
-		if _, err := s.Confirmations().Resolve(ctx, token, "", true, time.Now()); err == nil || !errors.Is(err, ErrUsed) && !lenient {
+		if _, err := s.Confirmations.Resolve(ctx, token, "", true, time.Now()); err == nil || !errors.Is(err, ErrUsed) && !lenient {
 			say("the answered confirmation %s: %v", token, err)
 		}
 	}
 	for _, token := range e.asked {
-		if _, err := s.Confirmations().Get(ctx, token); err != nil && !lenient {
+		if _, err := s.Confirmations.Get(ctx, token); err != nil && !lenient {
 			say("the confirmation %s: %v", token, err)
 		}
 	}
 	for _, secret := range e.used {
-		if _, err := s.Tickets().Redeem(ctx, secret, "", time.Now()); err == nil || !errors.Is(err, ErrUsed) && !lenient {
+		if _, err := s.Tickets.Redeem(ctx, secret, "", time.Now()); err == nil || !errors.Is(err, ErrUsed) && !lenient {
 			say("a used ticket: %v", err)
 		}
 	}
 	for _, user := range e.blocked {
-		if _, ok := s.Blocks().Blocked(user); !ok && !blind {
+		if _, ok := s.Blocks.Blocked(user); !ok && !blind {
 			say("%s is admitted", user)
 		}
 	}
@@ -309,7 +309,7 @@ func (e *estate) survives(t *testing.T, o Options) {
 	if s, err = Open(t.Context(), o); err != nil {
 		t.Fatalf("accepted: %v", err)
 	}
-	blind := s.Accepted().All
+	blind := s.Accepted.All
 	bad := e.forgotten(t, s, true, blind)
 	closeTest(t, s)
 	o.AcceptDamage = ""
@@ -343,17 +343,17 @@ func copyFolder(t *testing.T, to, from string) {
 func TestReleasedIsNoLoss(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	s := openTest(t, o)
-	e, _ := reserve(t, s.Ledger(), "a")
-	if err := s.Ledger().Release(t.Context(), e); err != nil {
+	e, _ := reserve(t, s.Ledger, "a")
+	if err := s.Ledger.Release(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	// The note has expired an hour later.
-	if err := s.ledger.bucket.stream.Purge(t.Context()); err != nil {
+	if err := s.Ledger.bucket.stream.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	killed := t.TempDir()
 	copyFolder(t, killed, o.Dir)
-	if _, fresh := reserve(t, openTest(t, Options{Dir: killed}).Ledger(), "a"); !fresh {
+	if _, fresh := reserve(t, openTest(t, Options{Dir: killed}).Ledger, "a"); !fresh {
 		t.Error("it is still reserved")
 	}
 }

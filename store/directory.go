@@ -227,20 +227,11 @@ func sessionLife(r SessionRecord, now time.Time) time.Duration {
 // Find returns a session's record. ErrUnknown means none, or ended more than ten minutes ago. The other errors wrap
 // ErrUnavailable, ErrVersion or ErrCorrupt.
 func (d *Directory) Find(ctx context.Context, id string) (SessionRecord, error) {
-	r, _, err := d.find(ctx, keyOf(id))
+	r, _, err := read(ctx, d.bucket, keyOf(id), decodeSession)
 	if err == nil && r.ID != id {
 		return SessionRecord{}, fmt.Errorf("%w: the record belongs to another session", ErrCorrupt)
 	}
 	return r, err
-}
-
-func (d *Directory) find(ctx context.Context, key string) (SessionRecord, held, error) {
-	h, err := d.bucket.get(ctx, key)
-	if err != nil {
-		return SessionRecord{}, h, err
-	}
-	r, err := decodeSession(h.data)
-	return r, h, err
 }
 
 // List returns the running sessions of all nodes by start time. A dead node's sessions are listed until their records
@@ -340,7 +331,7 @@ func (d *Directory) check(ctx context.Context, absences uint64) {
 	}
 	d.mu.Unlock()
 	for _, o := range all {
-		switch r, _, err := d.find(ctx, o.key); {
+		switch r, _, err := read(ctx, d.bucket, o.key, decodeSession); {
 		case err == nil && o.is(r):
 			o.confirm(absences)
 		case err == nil, errors.Is(err, ErrUnknown), errors.Is(err, ErrVersion):

@@ -31,23 +31,23 @@ func seemGone(t *testing.T, s *Store) {
 // TestALivingNode: a living node's leases and sessions are not taken.
 func TestALivingNode(t *testing.T) {
 	a, b := twoNodes(t)
-	held, err := a.Conversations().Lease(t.Context(), "c1", time.Minute)
+	held, err := a.Conversations.Lease(t.Context(), "c1", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Release()
-	if _, err := b.Conversations().Lease(t.Context(), "c1", time.Minute); !errors.Is(err, ErrBusy) {
+	if _, err := b.Conversations.Lease(t.Context(), "c1", time.Minute); !errors.Is(err, ErrBusy) {
 		t.Errorf("the lease: %v", err)
 	}
-	voice, err := a.VoiceSessions().Begin(t.Context(), "voice-1", "ada", "c1")
+	voice, err := a.VoiceSessions.Begin(t.Context(), "voice-1", "ada", "c1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer voice.Release()
-	if _, err := b.VoiceSessions().Begin(t.Context(), "voice-2", "ada", "c1"); !errors.Is(err, ErrVoiceActive) {
+	if _, err := b.VoiceSessions.Begin(t.Context(), "voice-2", "ada", "c1"); !errors.Is(err, ErrVoiceActive) {
 		t.Errorf("the voice session: %v", err)
 	}
-	if gone, err := b.Nodes().Gone(t.Context(), a.nodes.own()); gone || err != nil {
+	if gone, err := b.Nodes.Gone(t.Context(), a.Nodes.own()); gone || err != nil {
 		t.Errorf("gone: %t, %v", gone, err)
 	}
 }
@@ -56,7 +56,7 @@ func TestALivingNode(t *testing.T) {
 func waitGone(t *testing.T, s *Store, node string) {
 	t.Helper()
 	testutil.WaitUntil(t, "the node is gone", func() bool {
-		gone, err := s.Nodes().Gone(t.Context(), node)
+		gone, err := s.Nodes.Gone(t.Context(), node)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,21 +68,21 @@ func waitGone(t *testing.T, s *Store, node string) {
 // leases would last.
 func TestADeadNode(t *testing.T) {
 	a, b := twoNodes(t)
-	if _, err := a.Conversations().Lease(t.Context(), "c1", time.Hour); err != nil {
+	if _, err := a.Conversations.Lease(t.Context(), "c1", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.VoiceSessions().Begin(t.Context(), "voice-1", "ada", "c1"); err != nil {
+	if _, err := a.VoiceSessions.Begin(t.Context(), "voice-1", "ada", "c1"); err != nil {
 		t.Fatal(err)
 	}
-	dead := a.nodes.own()
+	dead := a.Nodes.own()
 	a.conn.Close() // as the kernel does at the end of a process
 	waitGone(t, b, dead)
-	held, err := b.Conversations().Lease(t.Context(), "c1", time.Minute)
+	held, err := b.Conversations.Lease(t.Context(), "c1", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	held.Release()
-	voice, err := b.VoiceSessions().Begin(t.Context(), "voice-2", "ada", "c1")
+	voice, err := b.VoiceSessions.Begin(t.Context(), "voice-2", "ada", "c1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,17 +102,17 @@ func TestAZombieWritesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := twoNodes(t)
 			if exists {
-				if _, err := b.Conversations().Save(t.Context(), conversation.New("c1", "ada", "", time.Now()), 0); err != nil {
+				if _, err := b.Conversations.Save(t.Context(), conversation.New("c1", "ada", "", time.Now()), 0); err != nil {
 					t.Fatal(err)
 				}
 			}
-			old, err := a.Conversations().Lease(t.Context(), "c1", time.Hour)
+			old, err := a.Conversations.Lease(t.Context(), "c1", time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer old.Release()
 			load := func(s *Store) (*conversation.Conversation, Revision) {
-				talk, rev, err := s.Conversations().Load(t.Context(), "c1")
+				talk, rev, err := s.Conversations.Load(t.Context(), "c1")
 				if errors.Is(err, ErrUnknown) {
 					talk, err = conversation.New("c1", "ada", "", time.Now()), nil
 				}
@@ -124,12 +124,12 @@ func TestAZombieWritesNothing(t *testing.T) {
 			zombie, before := load(a)
 			zombie.Append(time.Now(), said(1, "by the zombie"))
 			seemGone(t, a)
-			held, err := b.Conversations().Lease(t.Context(), "c1", time.Hour)
+			held, err := b.Conversations.Lease(t.Context(), "c1", time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer held.Release()
-			if _, err := a.Conversations().Save(t.Context(), zombie, before); !errors.Is(err, ErrChanged) {
+			if _, err := a.Conversations.Save(t.Context(), zombie, before); !errors.Is(err, ErrChanged) {
 				t.Errorf("the zombie saves: %v", err)
 			}
 			if err := old.Check(t.Context()); !errors.Is(err, ErrFenced) {
@@ -137,7 +137,7 @@ func TestAZombieWritesNothing(t *testing.T) {
 			}
 			talk, rev := load(b)
 			talk.Append(time.Now(), said(1, "by the new holder"))
-			if _, err := b.Conversations().Save(t.Context(), talk, rev); err != nil {
+			if _, err := b.Conversations.Save(t.Context(), talk, rev); err != nil {
 				t.Fatal(err)
 			}
 			old.Release()
@@ -166,12 +166,12 @@ func TestATakenSession(t *testing.T) {
 		if silent { // the message that the session was taken does not arrive
 			seemGone(t, nodes[0])
 		}
-		found, err := nodes[1].Directory().Find(t.Context(), owner.Record().ID)
+		found, err := nodes[1].Directory.Find(t.Context(), owner.Record().ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		results := make([]error, 2)
-		racers(2, func(i int) { _, results[i] = nodes[1+i].Directory().Take(t.Context(), found) })
+		racers(2, func(i int) { _, results[i] = nodes[1+i].Directory.Take(t.Context(), found) })
 		if (results[0] == nil) == (results[1] == nil) || !errors.Is(errors.Join(results...), ErrFenced) {
 			t.Errorf("the two takers: %v", results)
 		}
@@ -199,15 +199,15 @@ func TestAnUnreachableNode(t *testing.T) {
 	m.mu.Unlock()
 	poke(m.wake)
 	testutil.WaitUntil(t, "the others see that it cannot be asked", func() bool {
-		is, err := b.Nodes().Find(t.Context(), a.nodes.own())
+		is, err := b.Nodes.Find(t.Context(), a.Nodes.own())
 		return err == nil && !is.Answers
 	})
 	seemGone(t, a)
-	if gone, err := b.Nodes().Gone(t.Context(), a.nodes.own()); gone || err != nil {
+	if gone, err := b.Nodes.Gone(t.Context(), a.Nodes.own()); gone || err != nil {
 		t.Errorf("gone: %t, %v", gone, err)
 	}
 	m.Leave()
-	if gone, err := b.Nodes().Gone(t.Context(), a.nodes.own()); !gone || err != nil {
+	if gone, err := b.Nodes.Gone(t.Context(), a.Nodes.own()); !gone || err != nil {
 		t.Errorf("after it has left: gone %t, %v", gone, err)
 	}
 }
@@ -216,28 +216,28 @@ func TestAnUnreachableNode(t *testing.T) {
 // may also have been cut off.
 func TestNoDeathAfterAnOutage(t *testing.T) {
 	a, b := twoNodes(t)
-	silent := a.nodes.own()
+	silent := a.Nodes.own()
 	a.conn.Close() // it has not returned yet
 	m := b.member.Load()
 	m.lost()
 	m.found()
-	if gone, err := b.Nodes().Gone(t.Context(), silent); gone || err != nil {
+	if gone, err := b.Nodes.Gone(t.Context(), silent); gone || err != nil {
 		t.Errorf("while it may still return: gone %t, %v", gone, err)
 	}
-	h, err := b.nodes.bucket.get(t.Context(), keyOf(silent))
+	h, err := b.Nodes.bucket.get(t.Context(), keyOf(silent))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.nodes.bucket.remove(t.Context(), keyOf(silent), h.revision); err != nil {
+	if _, err := b.Nodes.bucket.remove(t.Context(), keyOf(silent), h.revision); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := b.Nodes().Gone(t.Context(), silent); gone || err != nil {
+	if gone, err := b.Nodes.Gone(t.Context(), silent); gone || err != nil {
 		t.Errorf("when its record has lapsed: gone %t, %v", gone, err)
 	}
 	m.mu.Lock()
 	m.back = m.back.Add(-nodeLife)
 	m.mu.Unlock()
-	if gone, err := b.Nodes().Gone(t.Context(), silent); !gone || err != nil {
+	if gone, err := b.Nodes.Gone(t.Context(), silent); !gone || err != nil {
 		t.Errorf("after the time to return: gone %t, %v", gone, err)
 	}
 }
@@ -252,17 +252,17 @@ func TestNodesOfNewerVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h, err := s.nodes.bucket.get(t.Context(), keyOf("node-x")); err == nil {
-			_, _ = s.nodes.bucket.remove(t.Context(), keyOf("node-x"), h.revision)
+		if h, err := s.Nodes.bucket.get(t.Context(), keyOf("node-x")); err == nil {
+			_, _ = s.Nodes.bucket.remove(t.Context(), keyOf("node-x"), h.revision)
 		}
-		if _, err := s.nodes.bucket.create(t.Context(), keyOf("node-x"), data, time.Minute); err != nil {
+		if _, err := s.Nodes.bucket.create(t.Context(), keyOf("node-x"), data, time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Nodes().Find(t.Context(), "node-x")
+		_, err = s.Nodes.Find(t.Context(), "node-x")
 		if !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), "its form is 2") {
 			t.Errorf("version %d: %v", v, err)
 		}
-		if gone, err := s.Nodes().Gone(t.Context(), "node-x"); gone || err != nil {
+		if gone, err := s.Nodes.Gone(t.Context(), "node-x"); gone || err != nil {
 			t.Errorf("version %d: gone %t, %v", v, gone, err)
 		}
 	}

@@ -123,60 +123,67 @@ const watchPause = 250 * time.Millisecond
 // leader that accepted this node's write.
 const fresh = 10 * time.Second
 
-// mirror maintains an in-memory copy of a bucket until the Store is closed.
-type mirror struct {
-	// Immutable.
+// copied is a record in memory, or a tombstone that stops an older message that arrives late from restoring the record.
+type copied[T any] struct {
+	value    T
+	revision uint64
+	none     bool
+	at       time.Time // when this was learned
+}
+
+// copies is an in-memory copy of a bucket. It follows the bucket until the Store is closed; this node's own writes are
+// added at once.
+type copies[T any] struct {
+	// Immutable after open.
 	bucket *bucket
 	under  string // prefix of the copied keys, ending in a dot; empty for all
 	what   string // for errors and the log
 	// headersOnly reads messages without values.
 	headersOnly bool
-	// newest limits a full read to the last messages; zero means all. skipped gets the last revision left out; it is
-	// required with newest.
-	newest  uint64
-	skipped func(revision uint64)
+	// newest limits a full read to the last messages; zero means all. skip gets the last revision left out; it is required
+	// with newest.
+	newest uint64
+	skip   func(revision uint64)
+	// decode decodes a message. Unreadable records count as missing and are logged.
+	decode     func(key string, m held) (T, error)
+	unreadable string
+	// changed is called on each change, under mu. It may be nil.
+	changed func(key string, is copied[T])
 	// back is signalled when a lost connection is restored; capacity 1, never closed.
 	back chan struct{}
-	// take adds one message to the copy.
-	take func(key string, m held)
-	// dropUnseen removes keys missing from a full read that began at revision last, except those written later or
-	// changed after since.
-	dropUnseen func(seen map[string]bool, last uint64, since time.Time)
+
+	mu  sync.Mutex // guards the following fields
+	all map[string]copied[T]
+	// followed is the last revision copied from the bucket, and changes counts the changes of all. moved is closed when
+	// either rises.
+	followed, changes uint64
+	moved             chan struct{}
 }
 
-// newMirror returns a mirror that is notified of reconnections.
-func (s *Store) newMirror(m mirror) *mirror {
-	m.back = make(chan struct{}, 1)
-	s.mirroring.Lock()
-	defer s.mirroring.Unlock()
-	s.mirrors = append(s.mirrors, &m)
-	return &m
+func (c *copies[T]) open(b *bucket) {
+	c.bucket, c.back = b, make(chan struct{}, 1)
+	c.all, c.moved = map[string]copied[T]{}, make(chan struct{})
+	b.store.mirroring.Lock()
+	defer b.store.mirroring.Unlock()
+	b.store.backs = append(b.store.backs, c.back)
 }
 
-func (s *Store) connected() {
-	s.mirroring.Lock()
-	defer s.mirroring.Unlock()
-	for _, m := range s.mirrors {
-		poke(m.back)
-	}
-}
-
-// follow starts the copy and waits until it is complete.
-func (r *mirror) follow() error {
+// begin starts to follow the bucket and waits until the copy is complete.
+func (c *copies[T]) begin() error {
 	first := make(chan struct{}) // closed by keepUp when the copy is complete
-	r.bucket.store.running.Go(func() { r.keepUp(first) })
+	c.bucket.store.running.Go(func() { c.keepUp(first) })
 	select {
 	case <-first:
 		return nil
 	case <-time.After(openWait):
-		return fmt.Errorf("%w: the %s could not be read within %v", ErrUnavailable, r.what, openWait)
+		return fmt.Errorf("%w: the %s could not be read within %v", ErrUnavailable, c.what, openWait)
 	}
 }
 
 // keepUp maintains the copy until the Store is closed, and closes first when it is complete. After a lost connection or
 // any other irregularity it rereads everything, because it may have missed changes.
-func (r *mirror) keepUp(first chan<- struct{}) {
-	s := r.bucket.store
+func (c *copies[T]) keepUp(first chan<- struct{}) {
+	s := c.bucket.store
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	whole := func() {
@@ -188,25 +195,25 @@ func (r *mirror) keepUp(first chan<- struct{}) {
 	for {
 		round, end := context.WithCancel(ctx)
 		ended := make(chan error) // from the goroutine below; never closed
-		go func() { ended <- r.watch(round, whole) }()
+		go func() { ended <- c.watch(round, whole) }()
 		var err error
 		select {
 		case <-s.done:
 			end()
 			<-ended
 			return
-		case <-r.back:
+		case <-c.back:
 			end()
 			<-ended
 			continue
 		case err = <-ended:
 			end()
 		}
-		s.log.Debug("store_"+r.what+"_reread", "error", err)
+		s.log.Debug("store_"+c.what+"_reread", "error", err)
 		select {
 		case <-s.done:
 			return
-		case <-r.back:
+		case <-c.back:
 		case <-time.After(watchPause):
 		}
 	}
@@ -214,17 +221,17 @@ func (r *mirror) keepUp(first chan<- struct{}) {
 
 // watch reads all records and then every change, until ctx ends or reading breaks. It calls whole when the copy is
 // complete.
-func (r *mirror) watch(ctx context.Context, whole func()) error {
+func (c *copies[T]) watch(ctx context.Context, whole func()) error {
 	start := time.Now()
-	bounded, cancel := context.WithTimeout(ctx, r.bucket.store.o.Wait)
-	info, err := r.bucket.stream.Info(bounded)
+	bounded, cancel := context.WithTimeout(ctx, c.bucket.store.o.Wait)
+	info, err := c.bucket.stream.Info(bounded)
 	if err != nil {
 		cancel()
 		return err
 	}
-	f, err := r.bucket.store.follow(bounded, info.Config.Name,
-		jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: r.bucket.before + r.under + ">",
-			HeadersOnly: r.headersOnly})
+	f, err := c.bucket.store.follow(bounded, info.Config.Name,
+		jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: c.bucket.before + c.under + ">",
+			HeadersOnly: c.headersOnly})
 	cancel()
 	if err != nil {
 		return err
@@ -234,7 +241,7 @@ func (r *mirror) watch(ctx context.Context, whole func()) error {
 	left := f.pending
 	for {
 		if left == 0 && seen != nil {
-			r.dropUnseen(seen, info.State.LastSeq, start.Add(-fresh))
+			c.dropUnseen(seen, info.State.LastSeq, start.Add(-fresh))
 			seen = nil
 			whole()
 		}
@@ -242,51 +249,18 @@ func (r *mirror) watch(ctx context.Context, whole func()) error {
 		if err != nil {
 			return err
 		}
-		if seen != nil && r.newest > 0 && m.pending >= r.newest {
-			r.skipped(m.revision)
+		if seen != nil && c.newest > 0 && m.pending >= c.newest {
+			c.skip(m.revision)
 			left = min(left-1, m.pending)
 			continue
 		}
-		key := strings.TrimPrefix(m.subject, r.bucket.before)
-		r.take(key, m.held)
+		key := strings.TrimPrefix(m.subject, c.bucket.before)
+		c.take(key, m.held)
 		if seen != nil {
 			seen[key] = true
 			left = min(left-1, m.pending)
 		}
 	}
-}
-
-// copied is a record in memory, or a tombstone that stops an older message that arrives late from restoring the record.
-type copied[T any] struct {
-	value    T
-	revision uint64
-	none     bool
-	at       time.Time // when this was learned
-}
-
-// copies is an in-memory copy of a bucket: a mirror adds other nodes' writes, and this node's own are added at once.
-type copies[T any] struct {
-	// Immutable after open.
-	bucket *bucket
-	mirror *mirror
-	// decode decodes a message. Unreadable records count as missing and are logged.
-	decode     func(key string, m held) (T, error)
-	unreadable string
-	// changed is called on each change, under mu. It may be nil.
-	changed func(key string, is copied[T])
-
-	mu  sync.Mutex // guards the following fields
-	all map[string]copied[T]
-	// followed is the last revision the mirror has copied, and changes counts the changes of all. moved is closed when
-	// either rises.
-	followed, changes uint64
-	moved             chan struct{}
-}
-
-func (c *copies[T]) open(m mirror) {
-	m.take, m.dropUnseen = c.take, c.dropUnseen
-	c.bucket, c.mirror = m.bucket, m.bucket.store.newMirror(m)
-	c.all, c.moved = map[string]copied[T]{}, make(chan struct{})
 }
 
 func (c *copies[T]) put(key string, is copied[T]) {
@@ -327,7 +301,7 @@ func (c *copies[T]) take(key string, m held) {
 	if !is.none {
 		var err error
 		if is.value, err = c.decode(key, m); err != nil {
-			c.bucket.store.log.Warn(c.unreadable, "key", strings.TrimPrefix(key, c.mirror.under), "error", err)
+			c.bucket.store.log.Warn(c.unreadable, "key", strings.TrimPrefix(key, c.under), "error", err)
 			is.none = true
 		}
 	}
@@ -350,6 +324,8 @@ func (c *copies[T]) take(key string, m held) {
 	}
 }
 
+// dropUnseen removes keys missing from a full read that began at revision last, except those written later or changed
+// after since.
 func (c *copies[T]) dropUnseen(seen map[string]bool, last uint64, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ func fill(dir string) {
 	line, stored := bytes.Repeat([]byte("x"), 100_000), 0
 	ready := s.Ready(ctx)
 	for tries := 0; ready == nil && tries < 1000; tries++ {
-		if err = s.Audit().AppendAll(ctx, [][]byte{line}); err == nil {
+		if err = s.Audit.AppendAll(ctx, [][]byte{line}); err == nil {
 			stored++
 			continue
 		}
@@ -60,10 +60,10 @@ func TestDiskFull(t *testing.T) {
 	}
 	found := 0
 	s := openTest(t, Options{Dir: dir})
-	if err := s.Audit().Read(t.Context(), time.Time{}, func([]byte) error { found++; return nil }); err != nil || found < stored {
+	if err := s.Audit.Read(t.Context(), time.Time{}, func([]byte) error { found++; return nil }); err != nil || found < stored {
 		t.Errorf("%d were acknowledged, %d are there: %v", stored, found, err)
 	}
-	if err := errors.Join(s.Audit().AppendAll(t.Context(), [][]byte{[]byte("x")}), s.Ready(t.Context())); err != nil {
+	if err := errors.Join(s.Audit.AppendAll(t.Context(), [][]byte{[]byte("x")}), s.Ready(t.Context())); err != nil {
 		t.Error(err)
 	}
 }

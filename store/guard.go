@@ -122,7 +122,7 @@ func (b *bucket) add(ctx context.Context, c witness.Claim, key string) error {
 }
 
 func (s *Store) guarded() []*bucket {
-	return []*bucket{s.ledger.bucket, s.confirm.bucket, s.blocks.bucket, s.tickets.bucket}
+	return []*bucket{s.Ledger.bucket, s.Confirmations.bucket, s.Blocks.bucket, s.Tickets.bucket}
 }
 
 // compare compares the streams with the acknowledged writes, refuses damage unless the operator accepts it, and starts
@@ -151,11 +151,11 @@ func (s *Store) compare(ctx context.Context) error {
 		if s.o.AcceptDamage == "" || s.o.AcceptDamage != known.Code {
 			return &DamageError{Where: s.where(), Verdict: verdict, Code: known.Code}
 		}
-		if s.accepted, err = s.accept(ctx, verdict, now); err != nil {
+		if s.Accepted, err = s.accept(ctx, verdict, now); err != nil {
 			return fmt.Errorf("accepting the damage: %w", err)
 		}
-		if s.accepted.All {
-			doubt = s.accepted.Until
+		if s.Accepted.All {
+			doubt = s.Accepted.Until
 		}
 		if held, claims, err = s.holdings(ctx, nil); err != nil {
 			return err
@@ -216,8 +216,7 @@ func (s *Store) readWitness() (witness.Contents, error) {
 func (s *Store) idFile() string { return filepath.Join(s.o.Dir, natsFolder, idName) }
 
 func (s *Store) writeID() error {
-	id := s.journal.ID()
-	text := hex.EncodeToString(id[:])
+	text := hex.EncodeToString(s.journal.ID[:])
 	if old, err := os.ReadFile(s.idFile()); err == nil && string(old) == text {
 		return nil
 	}
@@ -495,6 +494,3 @@ func (s *Store) restate(ctx context.Context, stream jetstream.Stream) error {
 	_, err = s.js.UpdateStream(ctx, config)
 	return err
 }
-
-// Accepted returns the damage that Open accepted, or nil.
-func (s *Store) Accepted() *Damage { return s.accepted }

@@ -107,9 +107,8 @@ var jobID = regexp.MustCompile(`^job-[a-z0-9]{16,40}$`)
 func ValidJobID(text string) bool { return jobID.MatchString(text) }
 
 func newJobs(b *bucket, talks *Conversations) *Jobs {
-	j := &Jobs{talks: talks}
-	j.decode, j.unreadable = decodeSlimJob, "store_job_unreadable"
-	j.open(mirror{bucket: b, what: "jobs"})
+	j := &Jobs{copies: copies[Job]{what: "jobs", decode: decodeSlimJob, unreadable: "store_job_unreadable"}, talks: talks}
+	j.open(b)
 	return j
 }
 
@@ -237,11 +236,7 @@ func (j *Jobs) Load(ctx context.Context, id string) (Job, error) {
 	if key == "" {
 		return Job{}, ErrUnknown
 	}
-	h, err := j.bucket.get(ctx, key)
-	if err != nil {
-		return Job{}, err
-	}
-	job, err := decodeJob(h.data)
+	job, h, err := read(ctx, j.bucket, key, decodeJob)
 	if err == nil && job.ID != id {
 		return Job{}, ErrUnknown // replaced by another job
 	}

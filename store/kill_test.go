@@ -37,20 +37,20 @@ func writeAll(o Options) error {
 	ctx := context.Background()
 	for i := 0; ; i++ {
 		name := fmt.Sprint(i)
-		e, fresh, err := s.Ledger().Reserve(ctx, Reservation{Key: name, Lease: time.Minute})
+		e, fresh, err := s.Ledger.Reserve(ctx, Reservation{Key: name, Lease: time.Minute})
 		if err != nil || !fresh {
 			return fmt.Errorf("%s: %t %w", name, fresh, err)
 		}
 		if _, err := fmt.Fprintln(os.Stdout, "reserved", name); err != nil {
 			return err
 		}
-		if err := s.Ledger().Finish(ctx, e, json.RawMessage(name)); err != nil {
+		if err := s.Ledger.Finish(ctx, e, json.RawMessage(name)); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintln(os.Stdout, "finished", name); err != nil {
 			return err
 		}
-		if err := s.Audit().AppendAll(ctx, [][]byte{[]byte(name)}); err != nil {
+		if err := s.Audit.AppendAll(ctx, [][]byte{[]byte(name)}); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintln(os.Stdout, "audited", name); err != nil {
@@ -72,11 +72,11 @@ func TestKilled(t *testing.T) {
 			acknowledged := killedAfter(t, child, 1+rand.IntN(1500))
 			s := openTest(t, o)
 			lines := make(map[string]bool)
-			if err := s.Audit().Read(t.Context(), time.Time{}, func(line []byte) error { lines[string(line)] = true; return nil }); err != nil {
+			if err := s.Audit.Read(t.Context(), time.Time{}, func(line []byte) error { lines[string(line)] = true; return nil }); err != nil {
 				t.Fatal(err)
 			}
 			for name, what := range acknowledged {
-				e, fresh := reserve(t, s.Ledger(), name)
+				e, fresh := reserve(t, s.Ledger, name)
 				switch {
 				case fresh:
 					t.Errorf("%s: %s, but lost", name, what)

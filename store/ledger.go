@@ -61,7 +61,7 @@ type Ledger struct {
 // effect must not be done, and the key is pending until it expires unless it is released.
 func (l *Ledger) Reserve(ctx context.Context, r Reservation) (Entry, bool, error) {
 	now := time.Now().UTC()
-	if s := l.bucket.store; s.journal != nil && now.Before(s.journal.Doubt()) {
+	if s := l.bucket.store; s.journal != nil && now.Before(s.journal.Doubt) {
 		return l.inDoubt(ctx, r, now)
 	}
 	e := Entry{Reservation: r, State: Pending, At: now, LeaseUntil: now.Add(r.Lease)}

@@ -51,8 +51,7 @@ type Page struct {
 // listing is a copy of the last saved conversations' digests, without the oldest beyond most. It follows the bucket once
 // it was requested.
 type listing struct {
-	copies[listed] // by key
-	talks          *Conversations
+	copies[listed]     // by key
 	most           int // immutable
 
 	// mu guards the following fields.
@@ -67,9 +66,10 @@ type listed struct {
 }
 
 func newListing(c *Conversations, most int) *listing {
-	l := &listing{talks: c, most: most}
+	l := &listing{most: most}
+	l.what, l.headersOnly, l.newest, l.skip = "conversations", true, uint64(most), l.skipped
 	l.decode, l.unreadable, l.changed = l.read, "store_conversation_unreadable", l.bound
-	l.open(mirror{bucket: c.bucket, what: "conversations", headersOnly: true, newest: uint64(most), skipped: l.skipped})
+	l.open(c.bucket)
 	return l
 }
 
@@ -108,11 +108,11 @@ func (c *Conversations) oldest(ctx context.Context) (revision uint64, err error)
 
 // whole waits until all digests were read once; the first caller starts reading.
 func (l *listing) whole(ctx context.Context) error {
-	s := l.talks.bucket.store
+	s := l.bucket.store
 	l.mu.Lock()
 	if l.first == nil {
 		first := make(chan struct{}) // closed by keepUp
-		if !s.start(func() { l.mirror.keepUp(first) }) {
+		if !s.start(func() { l.keepUp(first) }) {
 			l.mu.Unlock()
 			return errClosed
 		}
@@ -173,12 +173,12 @@ func (l *listing) read(key string, m held) (listed, error) {
 	note := m.note
 	var d conversation.Digest
 	if decode([]byte(note), &d) != nil || keyOf(d.ID) != key {
-		h, err := l.talks.bucket.get(context.Background(), key)
-		if err != nil {
-			return listed{}, err
-		}
 		var talk conversation.Conversation
-		if err := decode(h.data, &talk); err != nil {
+		h, err := l.bucket.get(context.Background(), key)
+		if err == nil {
+			err = decode(h.data, &talk)
+		}
+		if err != nil {
 			return listed{}, err
 		}
 		if keyOf(talk.ID) != key {

@@ -15,7 +15,7 @@ import (
 // keptTalk saves a conversation with one entry of a user.
 func keptTalk(t *testing.T, s *Store, id, user, text string) {
 	t.Helper()
-	err := s.Conversations().Update(t.Context(), id, func(c *conversation.Conversation) error {
+	err := s.Conversations.Update(t.Context(), id, func(c *conversation.Conversation) error {
 		c.User = user
 		c.Append(time.Now(), said(c.Turns+1, text))
 		return nil
@@ -29,7 +29,7 @@ func keptTalk(t *testing.T, s *Store, id, user, text string) {
 func listedTitles(t *testing.T, s *Store, user string, size int) (titles []string) {
 	t.Helper()
 	for after := ""; ; {
-		p, err := s.Conversations().List(t.Context(), Query{User: user, After: after, Most: size})
+		p, err := s.Conversations.List(t.Context(), Query{User: user, After: after, Most: size})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,18 +74,18 @@ func testConversationList(t *testing.T, s *Store) {
 		t.Errorf("all: %q", all)
 	}
 
-	first, err := s.Conversations().List(t.Context(), Query{User: mine, Most: 2})
+	first, err := s.Conversations.List(t.Context(), Query{User: mine, Most: 2})
 	if err != nil || first.Next == "" || len(first.Lines) != 2 || first.Lines[0].ID != talkID(t, "4") || first.Lines[0].Turns != 1 {
 		t.Fatalf("%+v %v", first, err)
 	}
 	keptTalk(t, s, talkID(t, "1"), mine, "again")
 	awaitTitles(t, s, mine, "Grüße 😀 1", "Grüße 😀 4", "Grüße 😀 3", "Grüße 😀 2", "Grüße 😀 0")
-	second, err := s.Conversations().List(t.Context(), Query{User: mine, After: first.Next, Most: 9})
+	second, err := s.Conversations.List(t.Context(), Query{User: mine, After: first.Next, Most: 9})
 	if err != nil || len(second.Lines) != 2 || second.Next != "" || second.Lines[0].Title != "Grüße 😀 2" || second.Lines[1].Title != "Grüße 😀 0" {
 		t.Errorf("%+v %v", second, err)
 	}
 	for _, wrong := range []string{"0", "-1", "?", strings.Repeat("z", 99)} {
-		if _, err := s.Conversations().List(t.Context(), Query{After: wrong, Most: 2}); !errors.Is(err, ErrCursor) {
+		if _, err := s.Conversations.List(t.Context(), Query{After: wrong, Most: 2}); !errors.Is(err, ErrCursor) {
 			t.Errorf("after %q: %v", wrong, err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestAListLacksExpiredConversations(t *testing.T) {
 		for n := range 25 {
 			c.Append(time.Now(), said(n, fmt.Sprint(i, " ", text)))
 		}
-		if _, err := s.Conversations().Save(t.Context(), c, 0); err != nil {
+		if _, err := s.Conversations.Save(t.Context(), c, 0); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
@@ -108,19 +108,19 @@ func TestAListLacksExpiredConversations(t *testing.T) {
 		}
 	}
 	testutil.WaitUntil(t, "the newest is listed", func() bool {
-		p, err := s.Conversations().List(t.Context(), Query{Most: 9})
+		p, err := s.Conversations.List(t.Context(), Query{Most: 9})
 		return err == nil && len(p.Lines) > 0 && p.Lines[0].ID == "c-3"
 	})
-	p, err := s.Conversations().List(t.Context(), Query{Most: 9})
+	p, err := s.Conversations.List(t.Context(), Query{Most: 9})
 	if err != nil || len(p.Lines) == 0 || len(p.Lines) > 3 || p.Incomplete {
 		t.Fatalf("%d lines (incomplete %t), %v", len(p.Lines), p.Incomplete, err)
 	}
 	for _, d := range p.Lines {
-		if _, _, err := s.Conversations().Load(t.Context(), d.ID); err != nil {
+		if _, _, err := s.Conversations.Load(t.Context(), d.ID); err != nil {
 			t.Errorf("%s is listed: %v", d.ID, err)
 		}
 	}
-	later, err := s.Conversations().listing.page(Query{Most: 9}, 0, 1, time.Now().Add(2*time.Hour))
+	later, err := s.Conversations.listing.page(Query{Most: 9}, 0, 1, time.Now().Add(2*time.Hour))
 	if err != nil || len(later.Lines) != 0 {
 		t.Errorf("after their expiry: %+v %v", later, err)
 	}
@@ -135,7 +135,7 @@ func TestEachConversationIsListedForItsOwnLife(t *testing.T) {
 	keptTalk(t, long, "c-old", "ada", "old")
 	keptTalk(t, short, "c-new", "ada", "new")
 	awaitTitles(t, long, "ada", "new", "old")
-	l := long.Conversations().listing
+	l := long.Conversations.listing
 	for _, tc := range []struct {
 		later time.Duration
 		lines string
@@ -166,7 +166,7 @@ func TestEachConversationIsListedForItsOwnLife(t *testing.T) {
 func TestAListIsBounded(t *testing.T) {
 	s := openTest(t, Options{Memory: true})
 	const most = 8
-	c := s.Conversations()
+	c := s.Conversations
 	for i := range most + 3 {
 		keptTalk(t, s, fmt.Sprint("c-", i), "ada", fmt.Sprint(i))
 	}
@@ -193,7 +193,7 @@ func TestAListIsBounded(t *testing.T) {
 // lease of a dead node does not change the list.
 func TestRecordsWithoutANote(t *testing.T) {
 	s := openTest(t, Options{Memory: true})
-	c := s.Conversations()
+	c := s.Conversations
 	old := conversation.New("c-old", "ada", "", time.Now())
 	old.Append(time.Now(), said(1, "of an older version"))
 	data, err := encode(old)
@@ -226,7 +226,7 @@ func TestAListOfAClosedStore(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Conversations().List(t.Context(), Query{Most: 1}); !errors.Is(err, errClosed) {
+	if _, err := s.Conversations.List(t.Context(), Query{Most: 1}); !errors.Is(err, errClosed) {
 		t.Error(err)
 	}
 }

@@ -94,11 +94,8 @@ func (n *Nodes) List(ctx context.Context) ([]Node, error) {
 
 // Find returns a node. ErrUnknown means it is gone. The other errors wrap ErrUnavailable, ErrVersion or ErrCorrupt.
 func (n *Nodes) Find(ctx context.Context, id string) (Node, error) {
-	h, err := n.bucket.get(ctx, keyOf(id))
-	if err != nil {
-		return Node{}, err
-	}
-	return decodeNode(h.data)
+	is, _, err := read(ctx, n.bucket, keyOf(id), decodeNode)
+	return is, err
 }
 
 // Gone reports whether a node has ended. It pings the node, so that it notices a process's death at once; a node that
@@ -248,7 +245,7 @@ func (m *Membership) heard(msg *nats.Msg) {
 		_ = msg.Respond(nil) // the sender waits at most askWait
 		return
 	}
-	m.nodes.bucket.store.directory.doubt(string(msg.Data))
+	m.nodes.bucket.store.Directory.doubt(string(msg.Data))
 }
 
 func (m *Membership) lost() {
@@ -322,7 +319,7 @@ func (m *Membership) keep() {
 			continue
 		}
 		absences, _ := m.absent()
-		s.directory.check(ctx, absences)
+		s.Directory.check(ctx, absences)
 	}
 }
 

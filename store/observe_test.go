@@ -29,7 +29,7 @@ func TestObserved(t *testing.T) {
 	if err := s.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Approvals().Open(t.Context(), time.Now()); err != nil {
+	if _, err := s.Approvals.Open(t.Context(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	err := s.within(t.Context(), time.Millisecond, "writing x", func(context.Context) error { return ErrUnavailable })

@@ -9,7 +9,7 @@ import (
 // that user, and ends when an operator removes it. Another user's is not changed.
 func TestABlockOfAnOldName(t *testing.T) {
 	s := openTest(t, Options{Memory: true})
-	b, ctx := s.Blocks(), t.Context()
+	b, ctx := s.Blocks, t.Context()
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
 	for _, old := range []string{" ada ", "ａｄａ", "eve"} {
 		data, err := encode(block{User: old, Until: until})

@@ -50,32 +50,35 @@ const (
 
 // Store keeps all data in one engine. It may be used concurrently, and by several nodes on one cluster.
 type Store struct {
+	// The parts, immutable after Open.
+	Ledger        *Ledger
+	Confirmations *Confirmations
+	Approvals     *Approvals
+	Blocks        *Blocks
+	Audit         *AuditStream
+	Conversations *Conversations
+	Answers       *Answers
+	Tickets       *Tickets
+	VoiceSessions *VoiceSessions
+	Nodes         *Nodes
+	Directory     *Directory
+	Checkpoints   *Checkpoints
+	Usage         *Usage
+	Agents        *Agents
+	Webhooks      *Webhooks
+	Jobs          *Jobs
+	// Accepted is the damage that Open accepted, or nil.
+	Accepted *Damage
+
 	// Immutable after Open.
 	o        Options
 	log      *slog.Logger
 	embedded *embedded // nil for an external server
 	conn     *nats.Conn
 	js       jetstream.JetStream
-	ledger   *Ledger
-	confirm  *Confirmations
-	blocks   *Blocks
-	audit    *AuditStream
-	talks    *Conversations
-	answers  *Answers
-	tickets  *Tickets
-	voice    *VoiceSessions
-	nodes    *Nodes
-	// directory and checkpoints let voice sessions continue on other nodes.
-	directory   *Directory
-	checkpoints *Checkpoints
-	usage       *Usage
-	agents      *Agents
-	webhooks    *Webhooks
-	jobs        *Jobs
-	parts       map[witness.Bucket]jetstream.Stream
-	journal     *witness.Journal // nil in memory and with an external server
-	accepted    *Damage          // nil unless Options.AcceptDamage was needed
-	place       *place           // nil if journal is nil
+	parts    map[witness.Bucket]jetstream.Stream
+	journal  *witness.Journal // nil in memory and with an external server
+	place    *place           // nil if journal is nil
 
 	looking sync.Mutex // allows one look at a time
 	// misplaced is the problem with the data folder, or nil. Only look writes it.
@@ -86,8 +89,8 @@ type Store struct {
 	done chan struct{}
 	// gone is closed when the client's connection is closed.
 	gone      chan struct{}
-	mirroring sync.Mutex // guards mirrors
-	mirrors   []*mirror
+	mirroring sync.Mutex // guards backs
+	backs     []chan struct{}
 
 	closing sync.Once
 	ended   error          // Close's result; written within closing
@@ -212,6 +215,15 @@ func (s *Store) found() {
 	s.connected()
 }
 
+// connected makes all copies of buckets read everything again.
+func (s *Store) connected() {
+	s.mirroring.Lock()
+	defer s.mirroring.Unlock()
+	for _, back := range s.backs {
+		poke(back)
+	}
+}
+
 func (s *Store) prepare(ctx context.Context) error {
 	err := s.within(ctx, openWait, "asking for JetStream", func(ctx context.Context) error {
 		info, err := s.js.AccountInfo(ctx)
@@ -236,7 +248,7 @@ func (s *Store) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if err = errors.Join(s.blocks.mirror.follow(), s.agents.mirror.follow(), s.jobs.mirror.follow()); err != nil || s.journal == nil {
+	if err = errors.Join(s.Blocks.begin(), s.Agents.begin(), s.Jobs.begin()); err != nil || s.journal == nil {
 		return err
 	}
 	if s.place, err = pinAll(s.o); err != nil {
@@ -285,81 +297,34 @@ func (s *Store) openParts(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s.nodes = &Nodes{bucket: b[0]}
-	s.directory = &Directory{bucket: b[witness.Sessions], nodes: s.nodes, own: map[string]*Owned{}}
-	s.checkpoints = newCheckpoints(b[witness.Checkpoints], s.directory)
-	s.usage = &Usage{bucket: b[witness.Usage]}
-	s.ledger = &Ledger{bucket: b[witness.Ledger], life: s.o.LedgerLife}
-	s.confirm = &Confirmations{bucket: b[witness.Confirmations], approvals: &Approvals{
+	s.Nodes = &Nodes{bucket: b[0]}
+	s.Directory = &Directory{bucket: b[witness.Sessions], nodes: s.Nodes, own: map[string]*Owned{}}
+	s.Checkpoints = newCheckpoints(b[witness.Checkpoints], s.Directory)
+	s.Usage = &Usage{bucket: b[witness.Usage]}
+	s.Ledger = &Ledger{bucket: b[witness.Ledger], life: s.o.LedgerLife}
+	s.Approvals = &Approvals{
 		bucket: b[witness.Approvals], ledger: b[witness.Ledger], questions: b[witness.Confirmations], life: s.o.LedgerLife,
 		process: newMark(), alone: s.embedded != nil,
-	}}
-	s.talks = newConversations(b[witness.Conversations], b[witness.Leases], s.nodes)
-	s.answers = &Answers{bucket: b[witness.Answers]}
-	s.tickets = &Tickets{bucket: b[witness.Tickets], life: s.o.TicketLife, most: mostTickets}
-	s.voice = &VoiceSessions{bucket: b[witness.Voice], tickets: s.tickets, nodes: s.nodes}
-	s.blocks, s.agents, s.jobs = newBlocks(b[witness.Blocks]), newAgents(b[witness.Agents]), newJobs(b[witness.Jobs], s.talks)
-	if s.webhooks, err = s.openWebhooks(ctx); err != nil {
+	}
+	s.Confirmations = &Confirmations{bucket: b[witness.Confirmations], approvals: s.Approvals}
+	s.Conversations = newConversations(b[witness.Conversations], b[witness.Leases], s.Nodes)
+	s.Answers = &Answers{bucket: b[witness.Answers]}
+	s.Tickets = &Tickets{bucket: b[witness.Tickets], life: s.o.TicketLife, most: mostTickets}
+	s.VoiceSessions = &VoiceSessions{bucket: b[witness.Voice], tickets: s.Tickets, nodes: s.Nodes}
+	s.Blocks, s.Agents, s.Jobs = newBlocks(b[witness.Blocks]), newAgents(b[witness.Agents]), newJobs(b[witness.Jobs], s.Conversations)
+	if s.Webhooks, err = s.openWebhooks(ctx); err != nil {
 		return err
 	}
-	s.audit, err = s.openAudit(ctx)
+	s.Audit, err = s.openAudit(ctx)
 	return err
 }
-
-// Ledger returns the ledger of side effects.
-func (s *Store) Ledger() *Ledger { return s.ledger }
-
-// Confirmations returns the questions put to users.
-func (s *Store) Confirmations() *Confirmations { return s.confirm }
-
-// Approvals returns the approved actions whose outcome is not known.
-func (s *Store) Approvals() *Approvals { return s.confirm.approvals }
-
-// Blocks returns the blocked users.
-func (s *Store) Blocks() *Blocks { return s.blocks }
-
-// Audit returns the stream of audit records.
-func (s *Store) Audit() *AuditStream { return s.audit }
-
-// Conversations returns the conversations.
-func (s *Store) Conversations() *Conversations { return s.talks }
-
-// Answers returns the outcomes of messages.
-func (s *Store) Answers() *Answers { return s.answers }
-
-// Tickets returns the tickets for voice sessions.
-func (s *Store) Tickets() *Tickets { return s.tickets }
-
-// VoiceSessions returns the offered and running voice sessions.
-func (s *Store) VoiceSessions() *VoiceSessions { return s.voice }
-
-// Nodes returns the gateways that share the store.
-func (s *Store) Nodes() *Nodes { return s.nodes }
-
-// Directory returns the session directory.
-func (s *Store) Directory() *Directory { return s.directory }
-
-// Checkpoints returns the checkpoints of voice sessions.
-func (s *Store) Checkpoints() *Checkpoints { return s.checkpoints }
-
-// Usage returns the usage of users and keys.
-func (s *Store) Usage() *Usage { return s.usage }
-
-// Agents returns the edited agents.
-func (s *Store) Agents() *Agents { return s.agents }
-
-// Jobs returns the jobs.
-func (s *Store) Jobs() *Jobs { return s.jobs }
-
-// Webhooks returns the undelivered webhook events.
-func (s *Store) Webhooks() *Webhooks { return s.webhooks }
 
 // Ready checks that the store answers and accepts writes: one exchange with the leader of the ledger's stream, of some
 // 100 us, and the embedded server's health. After a failed write (full disk), the stream accepts no more until the Store
 // is reopened. The error wraps ErrUnavailable, or is errClosed.
 func (s *Store) Ready(ctx context.Context) error {
 	return s.within(ctx, s.o.Wait, "asking whether it is ready", func(ctx context.Context) error {
-		if _, err := s.ledger.bucket.stream.Info(ctx); err != nil || s.embedded == nil {
+		if _, err := s.Ledger.bucket.stream.Info(ctx); err != nil || s.embedded == nil {
 			return err
 		}
 		if err := s.embedded.healthy(ctx); err != nil {

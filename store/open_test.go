@@ -23,14 +23,14 @@ func TestReopen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := Options{Dir: filepath.Join(t.TempDir(), "deep", "data"), Sync: sync}
 			s := openTest(t, o)
-			pending, _ := reserve(t, s.Ledger(), "pending")
-			done, _ := reserve(t, s.Ledger(), "done")
+			pending, _ := reserve(t, s.Ledger, "pending")
+			done, _ := reserve(t, s.Ledger, "done")
 			q, until := question(t, "a", time.Hour), time.Now().Add(time.Hour)
 			for _, err := range []error{
-				s.Ledger().Finish(t.Context(), done, json.RawMessage(`{"ok":true}`)),
-				s.Confirmations().Create(t.Context(), q),
-				s.Blocks().Block(t.Context(), "ada", until),
-				s.Audit().AppendAll(t.Context(), [][]byte{[]byte(key(t, "line"))}),
+				s.Ledger.Finish(t.Context(), done, json.RawMessage(`{"ok":true}`)),
+				s.Confirmations.Create(t.Context(), q),
+				s.Blocks.Block(t.Context(), "ada", until),
+				s.Audit.AppendAll(t.Context(), [][]byte{[]byte(key(t, "line"))}),
 				s.Close(),
 				s.Close(),
 			} {
@@ -39,16 +39,16 @@ func TestReopen(t *testing.T) {
 				}
 			}
 			s = openTest(t, o)
-			if e, fresh := reserve(t, s.Ledger(), "pending"); fresh || e.State != Pending || !e.At.Equal(pending.At) {
+			if e, fresh := reserve(t, s.Ledger, "pending"); fresh || e.State != Pending || !e.At.Equal(pending.At) {
 				t.Errorf("the pending entry: %t %+v", fresh, e)
 			}
-			if e, fresh := reserve(t, s.Ledger(), "done"); fresh || string(e.Envelope) != `{"ok":true}` {
+			if e, fresh := reserve(t, s.Ledger, "done"); fresh || string(e.Envelope) != `{"ok":true}` {
 				t.Errorf("the finished entry: %t %+v", fresh, e)
 			}
-			if got, err := s.Confirmations().Resolve(t.Context(), q.Token, "s1", true, time.Now()); err != nil || string(got.Args) != string(q.Args) {
+			if got, err := s.Confirmations.Resolve(t.Context(), q.Token, "s1", true, time.Now()); err != nil || string(got.Args) != string(q.Args) {
 				t.Errorf("the confirmation: %+v, %v", got, err)
 			}
-			list := s.Blocks().List()
+			list := s.Blocks.List()
 			if diff := cmp.Diff([]Block{{User: "ada", Until: until}}, list); diff != "" {
 				t.Error(diff)
 			}
@@ -56,8 +56,8 @@ func TestReopen(t *testing.T) {
 				t.Error(diff)
 			}
 			// An earlier reservation can be finished by its next finder.
-			e, _ := reserve(t, s.Ledger(), "pending")
-			if err := s.Ledger().Finish(t.Context(), e, json.RawMessage(`{}`)); err != nil {
+			e, _ := reserve(t, s.Ledger, "pending")
+			if err := s.Ledger.Finish(t.Context(), e, json.RawMessage(`{}`)); err != nil {
 				t.Error(err)
 			}
 			info, err := os.Stat(o.Dir)
@@ -76,7 +76,7 @@ func TestOneFolderOneStore(t *testing.T) {
 	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), o.Dir) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
 		t.Errorf("the second: %v", err)
 	}
-	reserve(t, s.Ledger(), "a") // the first continues
+	reserve(t, s.Ledger, "a") // the first continues
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -154,18 +154,13 @@ func TestClosed(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-s.audit.ended:
-	default:
-		t.Error("Close has not waited for the audit's writer")
-	}
-	_, _, reserved := s.Ledger().Reserve(t.Context(), Reservation{Key: "a"})
-	_, shown := s.Confirmations().Get(t.Context(), "a")
+	_, _, reserved := s.Ledger.Reserve(t.Context(), Reservation{Key: "a"})
+	_, shown := s.Confirmations.Get(t.Context(), "a")
 	for what, err := range map[string]error{
 		"reserve": reserved, "get": shown,
-		"append": s.Audit().AppendAll(t.Context(), [][]byte{[]byte("a")}),
-		"read":   s.Audit().Read(t.Context(), time.Time{}, func([]byte) error { return nil }),
-		"block":  s.Blocks().Block(t.Context(), "a", time.Now().Add(time.Hour)),
+		"append": s.Audit.AppendAll(t.Context(), [][]byte{[]byte("a")}),
+		"read":   s.Audit.Read(t.Context(), time.Time{}, func([]byte) error { return nil }),
+		"block":  s.Blocks.Block(t.Context(), "a", time.Now().Add(time.Hour)),
 		"ready":  s.Ready(t.Context()),
 	} {
 		if !errors.Is(err, errClosed) {
@@ -182,7 +177,7 @@ func TestCloseWhileWriting(t *testing.T) {
 	closed := make(chan error, 1)
 	racers(8, func(i int) {
 		for n := range 100_000 {
-			err := s.Audit().AppendAll(context.Background(), [][]byte{fmt.Appendf(nil, "%s %d %d", t.Name(), i, n)})
+			err := s.Audit.AppendAll(context.Background(), [][]byte{fmt.Appendf(nil, "%s %d %d", t.Name(), i, n)})
 			if errors.Is(err, errClosed) {
 				return
 			} else if err != nil {
@@ -215,7 +210,7 @@ func TestCloseWhileWriting(t *testing.T) {
 func TestMemoryLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	s := openTest(t, Options{Memory: true})
-	reserve(t, s.Ledger(), "a")
+	reserve(t, s.Ledger, "a")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -228,20 +223,20 @@ func TestMemoryLeavesNothing(t *testing.T) {
 func TestRecordsAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Options{Memory: true, LedgerLife: time.Second})
-	l := s.Ledger()
+	l := s.Ledger
 	e, _ := reserve(t, l, "done")
 	if err := l.Finish(t.Context(), e, json.RawMessage(`{}`)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Blocks().Block(t.Context(), "ada", time.Now().Add(300*time.Millisecond)); err != nil {
+	if err := s.Blocks.Block(t.Context(), "ada", time.Now().Add(300*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 	testutil.WaitUntil(t, "the block ends", func() bool {
-		_, ok := s.Blocks().Blocked("ada")
-		list := s.Blocks().List()
+		_, ok := s.Blocks.Blocked("ada")
+		list := s.Blocks.List()
 		return !ok && len(list) == 0
 	})
-	if was, err := s.Blocks().Unblock(t.Context(), "ada"); was || err != nil {
+	if was, err := s.Blocks.Unblock(t.Context(), "ada"); was || err != nil {
 		t.Errorf("unblocking after the block's end: %t %v", was, err)
 	}
 	testutil.WaitUntil(t, "the entry is forgotten", func() bool {
@@ -255,7 +250,7 @@ func TestBlocksAreBounded(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Options{Memory: true, MostBlocks: 2})
 	block := func(user string, d time.Duration) error {
-		return s.Blocks().Block(t.Context(), user, time.Now().Add(d))
+		return s.Blocks.Block(t.Context(), user, time.Now().Add(d))
 	}
 	if err := errors.Join(block("a", 500*time.Millisecond), block("b", time.Hour), block("b", 2*time.Hour)); err != nil {
 		t.Fatal(err)
@@ -264,7 +259,7 @@ func TestBlocksAreBounded(t *testing.T) {
 		t.Errorf("the third user: %v", err)
 	}
 	testutil.WaitUntil(t, "an expired block makes room", func() bool { return block("c", time.Hour) == nil })
-	if _, ok := s.Blocks().Blocked("b"); !ok {
+	if _, ok := s.Blocks.Blocked("b"); !ok {
 		t.Error("an active block was forgotten")
 	}
 }
@@ -274,14 +269,14 @@ func TestBlocksAreBounded(t *testing.T) {
 func TestLeasesEndWithTheirProcess(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	s := openTest(t, o)
-	if _, err := s.Conversations().Lease(t.Context(), "c1", time.Hour); err != nil {
+	if _, err := s.Conversations.Lease(t.Context(), "c1", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil { // without releasing the lease
 		t.Fatal(err)
 	}
 	s = openTest(t, o)
-	held, err := s.Conversations().Lease(t.Context(), "c1", time.Hour)
+	held, err := s.Conversations.Lease(t.Context(), "c1", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

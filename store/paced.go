@@ -59,7 +59,7 @@ func newPaced(write writeCheckpoint, start func(func()) bool, done <-chan struct
 func (p *paced) session(id string) *pacedSession {
 	s := p.sessions[id]
 	if s == nil {
-		s = &pacedSession{}
+		s = &pacedSession{next: time.Now()}
 		p.sessions[id] = s
 	}
 	return s
@@ -89,15 +89,21 @@ func (p *paced) note(id string, of *Checkpoint) {
 	if of == nil {
 		s.next = time.Time{}
 	}
-	begin := p.writers < mostWriters
-	if begin {
+	p.mu.Unlock()
+	p.begin()
+}
+
+// begin starts another goroutine, or wakes one.
+func (p *paced) begin() {
+	p.mu.Lock()
+	more := p.writers < mostWriters
+	if more {
 		p.writers++
 	}
 	p.mu.Unlock()
-	if begin && p.start(p.run) {
-		return
+	if !more || !p.start(p.run) {
+		poke(p.wake)
 	}
-	poke(p.wake)
 }
 
 // now writes a checkpoint at once, or a newer one noted in between, instead of a pending one.
@@ -116,22 +122,17 @@ func (p *paced) flush(ctx context.Context, id string) error {
 	p.mu.Unlock()
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	newest, err := p.newest(ctx, id, s)
-	if newest == nil || !errors.Is(err, ErrUnavailable) {
-		return err
-	}
-	p.mu.Lock()
-	waits := p.session(id).waits
-	p.mu.Unlock()
-	if !waits { // otherwise there is a newer one
-		p.note(id, newest)
+	_, err := p.newest(ctx, id, s)
+	if errors.Is(err, ErrUnavailable) {
+		p.begin()
 	}
 	return err
 }
 
-// newest writes and returns the pending checkpoint. Without one, another goroutine has written it, and newest returns
-// that result. The caller must hold s.writing.
-func (p *paced) newest(ctx context.Context, id string, s *pacedSession) (*Checkpoint, error) {
+// newest writes the pending checkpoint. Without one, another goroutine has written it, and newest returns that result.
+// While the store is unavailable the checkpoint is pending again, unless there is a newer one. The caller must hold
+// s.writing.
+func (p *paced) newest(ctx context.Context, id string, s *pacedSession) (wrote bool, err error) {
 	p.mu.Lock()
 	waits, of, known := s.waits, s.pending, s.revision
 	s.waits, s.pending = false, nil
@@ -140,7 +141,7 @@ func (p *paced) newest(ctx context.Context, id string, s *pacedSession) (*Checkp
 	}
 	p.mu.Unlock()
 	if !waits {
-		return nil, s.result
+		return false, s.result
 	}
 	revision, err := p.write(ctx, id, of, known)
 	s.result = err
@@ -152,10 +153,16 @@ func (p *paced) newest(ctx context.Context, id string, s *pacedSession) (*Checkp
 	// Immediate writes delay the next paced one by no more than a paced one would.
 	now := time.Now()
 	s.next = now.Add(min(max(s.next.Sub(now), 0), checkpointBurst*checkpointEvery) + checkpointEvery)
-	if of == nil && err == nil && !s.waits && p.sessions[id] == s { // any other result may be asked for
+	switch {
+	case s.waits, p.sessions[id] != nil && p.sessions[id] != s: // there is a newer one
+	case errors.Is(err, ErrUnavailable):
+		s.waitFor(of)
+		s.next = now.Add((1 + checkpointBurst) * checkpointEvery)
+		p.sessions[id] = s
+	case of == nil && err == nil: // any other result may be asked for
 		delete(p.sessions, id)
 	}
-	return of, err
+	return true, err
 }
 
 // run writes until nothing is pending, or nothing is due and another goroutine is waiting.
@@ -215,28 +222,19 @@ func (p *paced) due(now time.Time) (id string, s *pacedSession, wait time.Durati
 	return "", nil, 0, false
 }
 
-// one writes a session's pending checkpoint. After a failure it is rescheduled, unless it is too big or another node has
-// the session.
+// one writes a session's pending checkpoint.
 func (p *paced) one(ctx context.Context, id string, s *pacedSession) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	p.mu.Lock()
-	waits := s.waits
-	p.mu.Unlock()
-	of, err := p.newest(ctx, id, s)
+	wrote, err := p.newest(ctx, id, s)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.busy = false
-	if !waits {
+	if !wrote {
 		return
 	}
 	if err != nil && !p.failed && !errors.Is(err, ErrFenced) {
 		p.log.Warn("store_checkpoint_not_written", "session_id", id, "error", err)
 	}
 	p.failed = err != nil
-	if errors.Is(err, ErrUnavailable) && !s.waits {
-		s.waitFor(of)
-		s.next = time.Now().Add((1 + checkpointBurst) * checkpointEvery)
-		p.sessions[id] = s
-	}
 }

@@ -23,7 +23,7 @@ func TestEveryPartIsCompared(t *testing.T) {
 			t.Errorf("nothing is read of %s", part)
 		}
 	}
-	if _, _, err := s.Jobs().Create(t.Context(), newJob(t, "a"), true); err != nil {
+	if _, _, err := s.Jobs.Create(t.Context(), newJob(t, "a"), true); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.journal.Flush(); err != nil { // as it does regularly

@@ -138,9 +138,12 @@ var streamsFolder = filepath.Join("jetstream", "$G", "streams")
 // panic or exhaust memory.
 var derived = []string{filepath.Join("msgs", "thw.db"), filepath.Join("msgs", "index.db")}
 
-// streamName returns a part's stream name.
+// streamName returns a part's stream name; part is zero for the nodes.
 func streamName(part witness.Bucket) string {
-	if part == witness.Audit || part == witness.Webhooks {
+	switch part {
+	case 0:
+		return "KV_" + prefix + "_nodes"
+	case witness.Audit, witness.Webhooks:
 		return prefix + "_" + part.String()
 	}
 	return "KV_" + prefix + "_" + part.String()

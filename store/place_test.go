@@ -59,18 +59,18 @@ func TestMisplaced(t *testing.T) {
 			// The folder itself is moved by its parent's name.
 			dir := filepath.Join(t.TempDir(), "data")
 			s := openTest(t, Options{Dir: dir, Sync: SyncInterval})
-			entry, _ := reserve(t, s.Ledger(), "before")
+			entry, _ := reserve(t, s.Ledger, "before")
 			back := test.disturb(t, dir)
 			if test.write {
 				// Without waiting for a check: the write itself notices.
-				if _, _, err := s.Ledger().Reserve(t.Context(), Reservation{Key: "in between"}); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), test.words) {
+				if _, _, err := s.Ledger.Reserve(t.Context(), Reservation{Key: "in between"}); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), test.words) {
 					t.Errorf("a write in between: %v", err)
 				}
 			}
 			s.look()
-			_, _, reserved := s.Ledger().Reserve(t.Context(), Reservation{Key: "meanwhile"})
+			_, _, reserved := s.Ledger.Reserve(t.Context(), Reservation{Key: "meanwhile"})
 			for what, err := range map[string]error{
-				"reserve": reserved, "ready": s.Ready(t.Context()), "finish": s.Ledger().Finish(t.Context(), entry, []byte(`{}`)),
+				"reserve": reserved, "ready": s.Ready(t.Context()), "finish": s.Ledger.Finish(t.Context(), entry, []byte(`{}`)),
 			} {
 				if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), test.words) {
 					t.Errorf("%s: %v", what, err)
@@ -78,11 +78,11 @@ func TestMisplaced(t *testing.T) {
 			}
 			back()
 			s.look()
-			if err := errors.Join(s.Ready(t.Context()), s.Ledger().Finish(t.Context(), entry, []byte(`{}`))); err != nil {
+			if err := errors.Join(s.Ready(t.Context()), s.Ledger.Finish(t.Context(), entry, []byte(`{}`))); err != nil {
 				t.Errorf("when it is restored: %v", err)
 			}
 			closeTest(t, s)
-			if _, fresh := reserve(t, openTest(t, Options{Dir: dir}).Ledger(), "before"); fresh {
+			if _, fresh := reserve(t, openTest(t, Options{Dir: dir}).Ledger, "before"); fresh {
 				t.Error("afterwards a side effect may be repeated")
 			}
 		})

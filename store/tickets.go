@@ -163,8 +163,6 @@ func (t *Tickets) Redeem(ctx context.Context, secret, origin string, now time.Ti
 // Secret returns the ticket of a client secret, for a page of that origin; empty for a client that isn't a page. The
 // errors are those of Redeem, without ErrUsed.
 func (t *Tickets) Secret(ctx context.Context, secret, origin string, now time.Time) (Ticket, error) {
-	ctx, cancel := t.bucket.store.bounded(ctx)
-	defer cancel()
 	h, err := t.bucket.get(ctx, keyOf(secret))
 	if err != nil {
 		return Ticket{}, err

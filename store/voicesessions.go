@@ -125,7 +125,7 @@ func (v *VoiceSessions) Adopt(ctx context.Context, session string, epoch uint64,
 	if err != nil || conversation == "" {
 		return l, err
 	}
-	if err := v.bucket.store.talks.fence(ctx, keyOf(conversation)); err != nil {
+	if err := v.bucket.store.Conversations.fence(ctx, keyOf(conversation)); err != nil {
 		l.Release()
 		return nil, err
 	}
@@ -135,16 +135,14 @@ func (v *VoiceSessions) Adopt(ctx context.Context, session string, epoch uint64,
 // Fenced returns ErrFenced if another node continues a session at a higher epoch than the caller's; then the caller
 // must write nothing of it any more.
 func (v *VoiceSessions) Fenced(ctx context.Context, session string, epoch uint64, user, conversation string) error {
-	h, err := v.bucket.get(ctx, voiceKey(user, conversation))
-	if errors.Is(err, errNone) {
+	is, _, err := read(ctx, v.bucket, voiceKey(user, conversation), decodeVoice)
+	switch {
+	case errors.Is(err, errNone), errors.Is(err, ErrCorrupt):
 		return nil
-	} else if err != nil {
-		return err
-	}
-	if is, err := decodeVoice(h.data); err == nil && is.Running && is.SessionID == session && is.Epoch > epoch {
+	case err == nil && is.Running && is.SessionID == session && is.Epoch > epoch:
 		return ErrFenced
 	}
-	return nil
+	return err
 }
 
 func (v *VoiceSessions) begin(ctx context.Context, running voiceState, user, conversation string,

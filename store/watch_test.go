@@ -9,7 +9,7 @@ import (
 
 // TestLateWriter: a block whose write is reported late does not return once the watch has seen its end.
 func TestLateWriter(t *testing.T) {
-	b := openTest(t, Options{Memory: true}).Blocks()
+	b := openTest(t, Options{Memory: true}).Blocks
 	is := block{User: "ada", Until: time.Now().Add(time.Hour)}
 	b.take(keyOf("ada"), held{revision: 11, removed: true})
 	b.see(keyOf("ada"), copied[block]{value: is, revision: 10})
@@ -40,7 +40,7 @@ func mustEncode(t *testing.T, v any) []byte {
 // stays.
 func TestForgottenWhileAway(t *testing.T) {
 	s := openTest(t, Options{Memory: true})
-	b := s.Blocks()
+	b := s.Blocks
 	for _, user := range []string{"ada", "bob"} {
 		if err := b.Block(t.Context(), user, time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func TestForgottenWhileAway(t *testing.T) {
 	if err := b.bucket.stream.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.blocks.mirror.back <- struct{}{}
+	s.Blocks.back <- struct{}{}
 	testutil.WaitUntil(t, "the old block goes", func() bool { return !blockedOn(t, s, "ada") })
 	if !blockedOn(t, s, "bob") {
 		t.Error("a block that this node has just recorded is missing")

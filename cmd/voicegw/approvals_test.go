@@ -27,10 +27,10 @@ func TestApprovalsLeftOpen(t *testing.T) {
 			Token: fmt.Sprintf("cf_secret%02d", i), Reference: fmt.Sprintf("REF%03d", i), Session: "voice-1", User: "ada", Conversation: "c-1",
 			Tool: "calendar_create_event", ExpiresAt: time.Now().Add(time.Minute),
 		}
-		if err := kept.Confirmations().Create(t.Context(), q); err != nil {
+		if err := kept.Confirmations.Create(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := kept.Confirmations().Resolve(t.Context(), q.Token, "", true, time.Now()); err != nil {
+		if _, err := kept.Confirmations.Resolve(t.Context(), q.Token, "", true, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

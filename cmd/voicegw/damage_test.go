@@ -26,9 +26,9 @@ func TestDamagedData(t *testing.T) {
 		t.Fatal(err)
 	}
 	effect := store.Reservation{Key: "a deed", Lease: time.Minute}
-	e, _, err := kept.Ledger().Reserve(t.Context(), effect)
+	e, _, err := kept.Ledger.Reserve(t.Context(), effect)
 	if err == nil {
-		err = kept.Ledger().Finish(t.Context(), e, []byte(`{}`))
+		err = kept.Ledger.Finish(t.Context(), e, []byte(`{}`))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestDamagedData(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	if e, fresh, err := kept.Ledger().Reserve(t.Context(), effect); fresh || err != nil || e.State != store.Pending {
+	if e, fresh, err := kept.Ledger.Reserve(t.Context(), effect); fresh || err != nil || e.State != store.Pending {
 		t.Errorf("the side effect may happen again: %t %+v %v", fresh, e, err)
 	}
 }
@@ -88,9 +88,9 @@ func TestBackupAndRestore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, fresh, err = kept.Ledger().Reserve(t.Context(), store.Reservation{Key: key, Lease: time.Minute})
+		e, fresh, err = kept.Ledger.Reserve(t.Context(), store.Reservation{Key: key, Lease: time.Minute})
 		if err == nil && fresh {
-			err = kept.Ledger().Finish(t.Context(), e, []byte(`{"done":true}`))
+			err = kept.Ledger.Finish(t.Context(), e, []byte(`{"done":true}`))
 		}
 		if err = errors.Join(err, kept.Close()); err != nil {
 			t.Fatal(err)

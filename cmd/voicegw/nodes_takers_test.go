@@ -56,7 +56,7 @@ func (s *site) open() *store.Store {
 func (l left) noted(t *testing.T, kept *store.Store) {
 	t.Helper()
 	testutil.WaitUntil(t, l.id+" has a checkpoint of its first turn", func() bool {
-		c, err := kept.Checkpoints().Load(t.Context(), l.id)
+		c, err := kept.Checkpoints.Load(t.Context(), l.id)
 		return err == nil && strings.Contains(fmt.Sprint(c.History), "turquoise") && strings.Contains(fmt.Sprint(c.History), "Noted")
 	})
 }
@@ -148,7 +148,7 @@ func TestNodesTwoTakers(t *testing.T) {
 	meeting.Wait()
 	for _, l := range all {
 		testutil.WaitUntil(t, l.id+" is over", func() bool {
-			r, err := kept.Directory().Find(t.Context(), l.id)
+			r, err := kept.Directory.Find(t.Context(), l.id)
 			if err == nil && r.Epoch != 2 {
 				t.Errorf("%s has epoch %d, so it was taken over %d times", l.id, r.Epoch, r.Epoch-1)
 				return true

@@ -126,7 +126,7 @@ func TestNodesUnheardAnswer(t *testing.T) {
 	}
 	for _, h := range all { // OpenAI may transcribe the user's speech after the answer
 		testutil.WaitUntil(t, h.left.id+" has a checkpoint of its question and the answer", func() bool {
-			c, err := kept.Checkpoints().Load(t.Context(), h.left.id)
+			c, err := kept.Checkpoints.Load(t.Context(), h.left.id)
 			asked := strings.Contains(string(c.State), spokenWords) || slices.ContainsFunc(c.History, func(e conversation.Entry) bool { return e.Text == spokenWords })
 			return err == nil && asked && strings.Contains(string(c.State), `"ended":true`)
 		})
@@ -146,7 +146,7 @@ func TestNodesUnheardAnswer(t *testing.T) {
 	}
 	for _, h := range all {
 		testutil.WaitUntil(t, h.left.id+" is over", func() bool {
-			r, err := kept.Directory().Find(t.Context(), h.left.id)
+			r, err := kept.Directory.Find(t.Context(), h.left.id)
 			return err == nil && r.State == store.SessionOver
 		})
 	}

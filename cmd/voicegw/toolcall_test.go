@@ -241,7 +241,7 @@ func TestToolsCallStores(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	if open, err := kept.Approvals().Open(t.Context(), time.Now()); err != nil || len(open) > 0 {
+	if open, err := kept.Approvals.Open(t.Context(), time.Now()); err != nil || len(open) > 0 {
 		t.Errorf("approvals without an outcome: %+v, %v", open, err)
 	}
 }

@@ -47,7 +47,7 @@ func is(tag string) agent.Seen { return agent.Seen{Tags: []string{tag}} }
 
 // TestWithoutDocuments: the agent of the configuration is the only one, and it has no version.
 func TestWithoutDocuments(t *testing.T) {
-	now := newCatalog(openStore(t).Agents()).Snapshot()
+	now := newCatalog(openStore(t).Agents).Snapshot()
 	if len(now.All()) != 1 || now.Version() != "" || now.All()[0].Version != "" || now.All()[0].Source != agent.SourceConfig || now.Default() != "default" {
 		t.Errorf("there is %+v, version %q", now.All(), now.Version())
 	}
@@ -56,7 +56,7 @@ func TestWithoutDocuments(t *testing.T) {
 // TestLayers: an edit replaces a file, and a file the configuration. After the end of an edit the layer below applies
 // again.
 func TestLayers(t *testing.T) {
-	c := newCatalog(openStore(t).Agents(), file("billing"), file("default"))
+	c := newCatalog(openStore(t).Agents, file("billing"), file("default"))
 	before := c.Snapshot()
 	e, ok := before.Get("billing")
 	if !ok || e.Source != agent.SourceFile || e.Tag() != e.Version || before.Version() == "" {
@@ -89,7 +89,7 @@ func TestLayers(t *testing.T) {
 
 // TestStaleEditsAreRefused: each change names the state on which it is based.
 func TestStaleEditsAreRefused(t *testing.T) {
-	c := newCatalog(openStore(t).Agents(), file("billing"))
+	c := newCatalog(openStore(t).Agents, file("billing"))
 	const document = "id: sales\nname: Sales\nplaybook: x\n"
 	absent := agent.Seen{Absent: true}
 	for _, seen := range []agent.Seen{{Any: true}, is("1")} {
@@ -124,7 +124,7 @@ func TestStaleEditsAreRefused(t *testing.T) {
 
 // TestSwitchTargetsStay: an agent to which others switch cannot be deleted; an agent of a file can always be edited back.
 func TestSwitchTargetsStay(t *testing.T) {
-	c := newCatalog(openStore(t).Agents(), file("billing", "default"))
+	c := newCatalog(openStore(t).Agents, file("billing", "default"))
 	absent, any := agent.Seen{Absent: true}, agent.Seen{Any: true}
 	for _, document := range []string{"id: sales\nname: Sales\nplaybook: x\n", "id: a\nname: A\nplaybook: x\nswitch_to: [sales, billing]\n", "id: b\nname: B\nplaybook: x\nswitch_to: [sales]\n"} {
 		if _, err := put(t, c, document, absent); err != nil {
@@ -147,7 +147,7 @@ func TestSwitchTargetsStay(t *testing.T) {
 
 // TestWrongEdits: an invalid edit is refused with all problems and changes nothing.
 func TestWrongEdits(t *testing.T) {
-	c := newCatalog(openStore(t).Agents(), file("billing"))
+	c := newCatalog(openStore(t).Agents, file("billing"))
 	version := c.Snapshot().Version()
 	_, err := put(t, c, "id: sales\nname: Sales\nplaybook: x\ntools: [kb-get]\nvoices: {gemini: kore}\nswitch_to: [biling]\n", agent.Seen{Absent: true})
 	if wrong, ok := errors.AsType[*strict.Error](err); !ok || len(wrong.Problems) != 3 {
@@ -169,7 +169,7 @@ func TestWrongEdits(t *testing.T) {
 
 // TestPinnedVersion: a session that continues at another gateway gets its agent in the version of its start.
 func TestPinnedVersion(t *testing.T) {
-	edits := openStore(t).Agents()
+	edits := openStore(t).Agents
 	c := newCatalog(edits, file("billing"))
 	other := newCatalog(edits) // a node without the file
 	of, _ := c.Snapshot().Get("billing")
@@ -199,7 +199,7 @@ func TestPinnedVersion(t *testing.T) {
 // TestEditOfAnotherNode: an edit by a node with other tools and voices applies as far as it is valid here, reports the
 // rest, and is stored unchanged.
 func TestEditOfAnotherNode(t *testing.T) {
-	edits := openStore(t).Agents()
+	edits := openStore(t).Agents
 	there := agent.New(agent.Options{Default: agent.Agent{ID: "default"}, Edits: edits, World: func() agent.World {
 		w := world()
 		w.Tools = append(w.Tools, "crm_search")
@@ -225,7 +225,7 @@ func TestEditOfAnotherNode(t *testing.T) {
 
 // TestUnreadableEdit: an unreadable edit is ignored and logged.
 func TestUnreadableEdit(t *testing.T) {
-	edits := openStore(t).Agents()
+	edits := openStore(t).Agents
 	if _, err := edits.Save(t.Context(), store.AgentEdit{ID: "billing", Document: []byte(`{"id":"billing"}`), At: time.Now()}, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestUnreadableEdit(t *testing.T) {
 // thousand are 1,000 edits, each with 20 of 200 tools.
 func thousand(b *testing.B) (*store.Agents, func() agent.World) {
 	b.Helper()
-	edits := openStore(b).Agents()
+	edits := openStore(b).Agents
 	return edits, fill(b, edits)
 }
 

@@ -30,7 +30,7 @@ func newDirectory(t *testing.T) *agent.Directory {
 	}
 	d := &agent.Directory{}
 	d.Set(agent.New(agent.Options{
-		Default: agent.Agent{ID: "default", Name: "default"}, Edits: keep.Agents(),
+		Default: agent.Agent{ID: "default", Name: "default"}, Edits: keep.Agents,
 		Files: []agent.Agent{{ID: "billing", Name: "Billing", Playbook: "Bills."}, {ID: "reception", Name: "R", Playbook: "Hello."}},
 		World: func() agent.World { return agentsWorld(loaded.Snapshot()) },
 	}), loaded.Snapshot)

@@ -21,7 +21,7 @@ import (
 func twoNodes(t *testing.T) [2]*agent.Catalog {
 	t.Helper()
 	stores := storesOfNodes(t, 2)
-	return [2]*agent.Catalog{newCatalog(stores[0].Agents()), newCatalog(stores[1].Agents())}
+	return [2]*agent.Catalog{newCatalog(stores[0].Agents), newCatalog(stores[1].Agents)}
 }
 
 // storesOfNodes are the stores of n nodes, on one server.
@@ -51,10 +51,10 @@ func storesOfNodes(t testing.TB, n int) (stores []*store.Store) {
 // mean, and the longest (worst-ms).
 func BenchmarkSeenOnThreeNodes(b *testing.B) {
 	stores := storesOfNodes(b, 3)
-	w := fill(b, stores[0].Agents())
+	w := fill(b, stores[0].Agents)
 	var nodes []*agent.Catalog
 	for _, s := range stores {
-		c := agent.New(agent.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: s.Agents()})
+		c := agent.New(agent.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: s.Agents})
 		testutil.WaitUntil(b, "the node has all agents", func() bool { return len(c.Snapshot().All()) == 1001 })
 		nodes = append(nodes, c)
 	}
@@ -82,7 +82,7 @@ func BenchmarkSeenOnThreeNodes(b *testing.B) {
 func TestEditIsSeenOnAllNodes(t *testing.T) {
 	var nodes []*agent.Catalog
 	for _, s := range storesOfNodes(t, 3) {
-		nodes = append(nodes, newCatalog(s.Agents()))
+		nodes = append(nodes, newCatalog(s.Agents))
 	}
 	seen := agent.Seen{Absent: true}
 	for i, writer := range nodes {
@@ -158,7 +158,7 @@ func TestDeletedAndSwitchedToAtOnce(t *testing.T) {
 
 // TestReloadedFiles: new files apply to later snapshots, below the edits; sessions keep the agent with which they began.
 func TestReloadedFiles(t *testing.T) {
-	c := newCatalog(openStore(t).Agents(), file("billing"), file("old"))
+	c := newCatalog(openStore(t).Agents, file("billing"), file("old"))
 	edited, err := put(t, c, "id: sales\nname: S\nplaybook: x\nswitch_to: [billing]\n", agent.Seen{Absent: true})
 	if err != nil {
 		t.Fatal(err)

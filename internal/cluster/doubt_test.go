@@ -81,14 +81,14 @@ func TestUncertainTakeover(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { own.Close() })
-			is, err := own.Nodes().Join(t.Context(), store.Node{}, func() int { return 1 })
+			is, err := own.Nodes.Join(t.Context(), store.Node{}, func() int { return 1 })
 			if err != nil {
 				t.Fatal(err)
 			}
 			self := func() string { return is.Node().ID }
-			d := &silentDirectory{Directory: own.Directory()}
+			d := &silentDirectory{Directory: own.Directory}
 			d.takes = tc.takes(d)
-			n := NewNode(NodeOptions{Directory: d, Nodes: allGone{}, Checkpoints: own.Checkpoints(), Self: self, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+			n := NewNode(NodeOptions{Directory: d, Nodes: allGone{}, Checkpoints: own.Checkpoints, Self: self, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 			t.Cleanup(n.Close)
 			hash := sha256.Sum256([]byte("the token"))
 			p := first.Enter(store.SessionRecord{ID: "voice-1", User: "ada", TokenHashes: []string{hex.EncodeToString(hash[:])}, InputRate: 16000, OutputRate: 24000})
@@ -111,7 +111,7 @@ func TestUncertainTakeover(t *testing.T) {
 				taken = is
 				return err == nil
 			})
-			if r, err := kept.Directory().Find(t.Context(), "voice-1"); err != nil || r.State != store.SessionLive || r.Node != self() || taken.Record.Lost == tc.given {
+			if r, err := kept.Directory.Find(t.Context(), "voice-1"); err != nil || r.State != store.SessionLive || r.Node != self() || taken.Record.Lost == tc.given {
 				t.Errorf("it was taken as %+v, and the record is %+v, %v", taken.Record, r, err)
 			}
 			taken.Place.Leave()
@@ -129,12 +129,12 @@ func TestASessionThatCannotContinueIsGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { own.Close() })
-	is, err := own.Nodes().Join(t.Context(), store.Node{}, func() int { return 1 })
+	is, err := own.Nodes.Join(t.Context(), store.Node{}, func() int { return 1 })
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := NewNode(NodeOptions{
-		Directory: own.Directory(), Nodes: allGone{}, Checkpoints: own.Checkpoints(), Self: func() string { return is.Node().ID }, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Directory: own.Directory, Nodes: allGone{}, Checkpoints: own.Checkpoints, Self: func() string { return is.Node().ID }, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	t.Cleanup(n.Close)
 	hash := sha256.Sum256([]byte("the token"))
@@ -158,7 +158,7 @@ func TestASessionThatCannotContinueIsGivenBack(t *testing.T) {
 		taken = is
 		return err == nil
 	})
-	if r, err := kept.Directory().Find(t.Context(), "voice-1"); err != nil || r.State != store.SessionLive || !taken.Record.Lost {
+	if r, err := kept.Directory.Find(t.Context(), "voice-1"); err != nil || r.State != store.SessionLive || !taken.Record.Lost {
 		t.Errorf("it was taken as %+v, and the record is %+v, %v", taken.Record, r, err)
 	}
 	taken.Place.Leave()
@@ -193,7 +193,7 @@ func TestGivenUpInDoubt(t *testing.T) {
 			cancel()
 			err := p.keep(late, owned, record, store.ErrUnavailable)
 			again := p.Give(t.Context(), store.Checkpoint{Turn: 3})
-			r, findErr := kept.Directory().Find(t.Context(), "voice-1")
+			r, findErr := kept.Directory.Find(t.Context(), "voice-1")
 			switch {
 			case findErr != nil:
 				t.Fatal(findErr)

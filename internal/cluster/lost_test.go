@@ -26,7 +26,7 @@ func TestLostSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own, err := stays.Directory().Find(t.Context(), "voice-2")
+	own, err := stays.Directory.Find(t.Context(), "voice-2")
 	if err != nil {
 		t.Fatal(err)
 	}

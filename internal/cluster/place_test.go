@@ -18,14 +18,14 @@ func TestARecordKeepsItsState(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	is, err := kept.Nodes().Join(t.Context(), store.Node{}, nil)
+	is, err := kept.Nodes.Join(t.Context(), store.Node{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := NewNode(NodeOptions{Directory: kept.Directory(), Nodes: kept.Nodes(), Checkpoints: kept.Checkpoints(), Logger: slog.New(slog.DiscardHandler)})
+	n := NewNode(NodeOptions{Directory: kept.Directory, Nodes: kept.Nodes, Checkpoints: kept.Checkpoints, Logger: slog.New(slog.DiscardHandler)})
 	p := n.Enter(store.SessionRecord{ID: "voice-1", User: "ada"})
 	found := func() (r store.SessionRecord) {
-		r, err = kept.Directory().Find(t.Context(), "voice-1")
+		r, err = kept.Directory.Find(t.Context(), "voice-1")
 		return r
 	}
 	testutil.WaitUntil(t, "the session is entered", func() bool { return found().ID != "" })
@@ -45,7 +45,7 @@ func TestARecordKeepsItsState(t *testing.T) {
 	if r := found(); r.State != store.SessionOver {
 		t.Errorf("after its end the record is %+v, %v", r, err)
 	}
-	if r, err := kept.Directory().Find(t.Context(), "voice-2"); r.State != store.SessionOver {
+	if r, err := kept.Directory.Find(t.Context(), "voice-2"); r.State != store.SessionOver {
 		t.Errorf("the record of a session that was given up and then ended is %+v, %v", r, err)
 	}
 }
@@ -58,10 +58,10 @@ func TestKeptIsDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	if _, err := kept.Nodes().Join(t.Context(), store.Node{}, nil); err != nil {
+	if _, err := kept.Nodes.Join(t.Context(), store.Node{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	n := NewNode(NodeOptions{Directory: kept.Directory(), Nodes: kept.Nodes(), Checkpoints: kept.Checkpoints(), Logger: slog.New(slog.DiscardHandler)})
+	n := NewNode(NodeOptions{Directory: kept.Directory, Nodes: kept.Nodes, Checkpoints: kept.Checkpoints, Logger: slog.New(slog.DiscardHandler)})
 	defer n.Close()
 	p := n.Enter(store.SessionRecord{ID: "voice-1", User: "ada"})
 	for turn := range 20 {
@@ -71,7 +71,7 @@ func TestKeptIsDurable(t *testing.T) {
 	if err := p.Keep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := kept.Checkpoints().Load(t.Context(), "voice-1"); err != nil || c.Turn != 20 || c.Epoch != 1 {
+	if c, err := kept.Checkpoints.Load(t.Context(), "voice-1"); err != nil || c.Turn != 20 || c.Epoch != 1 {
 		t.Errorf("the checkpoint is %+v, %v", c, err)
 	}
 	if err := p.Give(t.Context(), store.Checkpoint{Turn: 21}); err != nil {
@@ -104,7 +104,7 @@ func TestWritten(t *testing.T) {
 	written := func(what string, p session.Place, hashes int) {
 		t.Helper()
 		testutil.WaitClosed(t, what+" is written", p.Written())
-		if r, err := kept.Directory().Find(t.Context(), "voice-1"); err != nil || len(r.TokenHashes) != hashes {
+		if r, err := kept.Directory.Find(t.Context(), "voice-1"); err != nil || len(r.TokenHashes) != hashes {
 			t.Errorf("%s counts as written, and the record is %+v, %v", what, r, err)
 		}
 	}

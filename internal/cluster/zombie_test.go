@@ -45,10 +45,10 @@ func nodeAt(t *testing.T, address string) (*Node, *store.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { kept.Close() })
-	if _, err := kept.Nodes().Join(t.Context(), store.Node{}, func() int { return 1 }); err != nil {
+	if _, err := kept.Nodes.Join(t.Context(), store.Node{}, func() int { return 1 }); err != nil {
 		t.Fatal(err)
 	}
-	n := NewNode(NodeOptions{Directory: kept.Directory(), Nodes: kept.Nodes(), Checkpoints: kept.Checkpoints(), Logger: slog.New(slog.DiscardHandler)})
+	n := NewNode(NodeOptions{Directory: kept.Directory, Nodes: kept.Nodes, Checkpoints: kept.Checkpoints, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(n.Close)
 	return n, kept
 }
@@ -70,12 +70,12 @@ func TestAZombieNode(t *testing.T) {
 	var lost atomic.Bool
 	p.WhenLost(func() { lost.Store(true) })
 	testutil.WaitUntil(t, "the session is entered", func() bool {
-		_, err := kept.Directory().Find(t.Context(), "voice-1")
+		_, err := kept.Directory.Find(t.Context(), "voice-1")
 		return err == nil
 	})
 	p.Note(store.Checkpoint{At: time.Now(), Turn: 3})
 	testutil.WaitUntil(t, "the checkpoint is written", func() bool {
-		c, err := kept.Checkpoints().Load(t.Context(), "voice-1")
+		c, err := kept.Checkpoints.Load(t.Context(), "voice-1")
 		return err == nil && c.Turn == 3
 	})
 	if !p.Sure() {
@@ -106,7 +106,7 @@ func TestAZombieNode(t *testing.T) {
 	if taken.Record.Epoch != 2 || taken.Checkpoint.Turn != 3 {
 		t.Errorf("it was taken as %+v with %+v", taken.Record, taken.Checkpoint)
 	}
-	if c, err := kept.Checkpoints().Load(t.Context(), "voice-1"); err != nil || c.Epoch != 2 || c.Turn != 3 {
+	if c, err := kept.Checkpoints.Load(t.Context(), "voice-1"); err != nil || c.Epoch != 2 || c.Turn != 3 {
 		t.Errorf("after the takeover its checkpoint is %+v, %v: the zombie could replace it", c, err)
 	}
 	taken.Place.Note(store.Checkpoint{At: time.Now(), Turn: 4})
@@ -128,13 +128,13 @@ func TestAZombieNode(t *testing.T) {
 		t.Error("a session of another node was given up")
 	}
 	testutil.WaitUntil(t, "the next owner's checkpoint is written", func() bool {
-		c, err := kept.Checkpoints().Load(t.Context(), "voice-1")
+		c, err := kept.Checkpoints.Load(t.Context(), "voice-1")
 		if err == nil && c.Turn == 99 {
 			t.Fatal("the zombie has written a checkpoint")
 		}
 		return err == nil && c.Turn == 4
 	})
-	if r, err := kept.Directory().Find(t.Context(), "voice-1"); err != nil || r.Epoch != 2 || r.State != store.SessionLive {
+	if r, err := kept.Directory.Find(t.Context(), "voice-1"); err != nil || r.Epoch != 2 || r.State != store.SessionLive {
 		t.Errorf("the record is %+v, %v", r, err)
 	}
 	p.Leave()

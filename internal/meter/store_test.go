@@ -26,7 +26,7 @@ func TestOnAStore(t *testing.T) {
 	limits := auth.Limits{CostPerDay: 0.001, Sessions: 3}
 	begin := func(node string) *Meter {
 		t.Helper()
-		m, err := New(t.Context(), Options{Store: s.Usage(), Node: node, User: limits})
+		m, err := New(t.Context(), Options{Store: s.Usage, Node: node, User: limits})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func (t *toolset) openAgents(transports map[string]transport.Transport) error {
 		Default: agent.Agent{ID: cfg.Agent.Name, Name: cfg.Agent.Name, Playbook: cfg.Agent.Instructions,
 			Greeting: cfg.Agent.Greeting, Language: cfg.Agent.Language},
 		World: func() agent.World { return agentWorld(cfg, t.tools.Snapshot(), transports) },
-		Edits: t.caps.store.Agents(), Logger: t.caps.logger.With("component", "agents"),
+		Edits: t.caps.store.Agents, Logger: t.caps.logger.With("component", "agents"),
 	}
 	var err error
 	if o.Files, err = readAgents(cfg, o.World()); err != nil {

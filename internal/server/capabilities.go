@@ -233,7 +233,7 @@ func (c *capabilities) close() error {
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:         handlers(),
-		Capabilities:     []any{c.library, blocks{c.store.Blocks()}, c.handoff, c.contacts, c.scheduler, c.images.studio, c.agents},
+		Capabilities:     []any{c.library, blocks{c.store.Blocks}, c.handoff, c.contacts, c.scheduler, c.images.studio, c.agents},
 		ModeCapabilities: map[spec.Mode][]reflect.Type{spec.ModeText: ofText},
 		Feature:          c.feature, Dev: dev, Logger: c.logger,
 	}
@@ -275,7 +275,7 @@ func provided() map[spec.Mode][]reflect.Type {
 
 // blocked is session.Options.Blocked. While the store is unavailable it uses the last known state.
 func (c *capabilities) blocked(who user.User) (until time.Time, ok bool) {
-	return c.store.Blocks().Blocked(who.String())
+	return c.store.Blocks.Blocked(who.String())
 }
 
 // openScheduler makes the backend of the calendar tools, without connecting. The folder of calendars is inside dataDir

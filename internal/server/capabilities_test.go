@@ -125,7 +125,7 @@ func TestBlockedUsers(t *testing.T) {
 	}
 	defer caps.close()
 	until := time.Now().Add(time.Minute)
-	if err := caps.store.Blocks().Block(t.Context(), "mallory", until); err != nil {
+	if err := caps.store.Blocks.Block(t.Context(), "mallory", until); err != nil {
 		t.Fatal(err)
 	}
 	if got, ok := caps.blocked(user.Must("mallory")); !ok || !got.Equal(until) {
@@ -181,7 +181,7 @@ func TestBlocksOfATool(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	var tools registry.Blocks = blocks{s.Blocks()}
+	var tools registry.Blocks = blocks{s.Blocks}
 	until := time.Now().Add(time.Hour)
 	if err := tools.Block(t.Context(), "", until); !errors.Is(err, registry.ErrUser) {
 		t.Errorf("no user: %v", err)

@@ -77,8 +77,8 @@ func (s *Server) newChat() (*chat.Agent, error) {
 	}
 	s.models.text.use(model)
 	o := chat.Options{
-		Model: &s.models.text, Executor: s.executor, Conversations: s.caps.store.Conversations(),
-		Approvals: s.caps.store.Approvals(), Answers: s.caps.store.Answers(), Jobs: s.jobs,
+		Model: &s.models.text, Executor: s.executor, Conversations: s.caps.store.Conversations,
+		Approvals: s.caps.store.Approvals, Answers: s.caps.store.Answers, Jobs: s.jobs,
 		Persona: chat.Persona{Name: cfg.Agent.Name, Instructions: cfg.Agent.Instructions}, Personas: s.agents.persona,
 		Vision: vision(cfg, options.Model),
 		Tools:  s.tools.Snapshot, Live: s.live,

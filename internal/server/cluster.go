@@ -43,7 +43,7 @@ func (s *Server) openPeers(ctx context.Context) (*peers, error) {
 // newNode returns the node that stores sessions, so that another gateway or the next start can resume them.
 func (s *Server) newNode() *cluster.Node {
 	o := cluster.NodeOptions{
-		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Checkpoints: s.caps.store.Checkpoints(), Logger: s.logger,
+		Directory: s.caps.store.Directory, Nodes: s.caps.store.Nodes, Checkpoints: s.caps.store.Checkpoints, Logger: s.logger,
 		Self: func() string { return s.node.Node().ID },
 	}
 	if s.peers != nil {
@@ -61,7 +61,7 @@ func (p *peers) open(s *Server) {
 func (p *peers) check(ctx context.Context, s *Server) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	others, err := s.caps.store.Nodes().List(ctx)
+	others, err := s.caps.store.Nodes.List(ctx)
 	if err != nil {
 		s.logger.Warn("listing the other gateways failed, so they were not checked", "error", err)
 	}

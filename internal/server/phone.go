@@ -46,7 +46,7 @@ func (s *Server) others() func() bool {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), phoneTime)
 		defer cancel()
-		all, err := s.caps.store.Nodes().List(ctx)
+		all, err := s.caps.store.Nodes.List(ctx)
 		if err != nil {
 			s.logger.Warn("listing the other gateways failed, so calls stay here", "error", err)
 		}

@@ -58,7 +58,7 @@ func budget(b config.Budget) calls.Budget {
 
 // newExecutor makes the tools' executor. A nil long disables background jobs.
 func newExecutor(cfg *config.Config, keep *store.Store, long *jobs.Runner, logger *slog.Logger) *execute.Executor {
-	o := execute.Options{Ledger: keep.Ledger(), Confirmations: keep.Confirmations(), Life: cfg.Confirmation.Life, Logger: logger}
+	o := execute.Options{Ledger: keep.Ledger, Confirmations: keep.Confirmations, Life: cfg.Confirmation.Life, Logger: logger}
 	if long != nil { // avoids a nil pointer in the interface
 		o.Jobs = long
 	}
@@ -67,7 +67,7 @@ func newExecutor(cfg *config.Config, keep *store.Store, long *jobs.Runner, logge
 
 func openAudit(cfg *config.Config, dataDir string, keep *store.Store, stdout io.Writer, logger *slog.Logger) (*audit.Log, error) {
 	logger = logger.With("component", "audit")
-	o := audit.Options{Stream: keep.Audit(), Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger}
+	o := audit.Options{Stream: keep.Audit, Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger}
 	path := AuditFile(cfg, dataDir)
 	if path == setting.Stdout {
 		o.Lines = audit.Stdout(stdout)
@@ -99,7 +99,7 @@ const maxLoggedApprovals = 20
 
 // logApprovals logs actions that were approved before the start and have no known outcome.
 func (s *Server) logApprovals(ctx context.Context) error {
-	open, err := s.caps.store.Approvals().Open(ctx, time.Now())
+	open, err := s.caps.store.Approvals.Open(ctx, time.Now())
 	if err != nil {
 		return fmt.Errorf("listing open approved actions: %w", err)
 	}

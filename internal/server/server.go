@@ -159,14 +159,14 @@ func (s *Server) openRecords(ctx context.Context) error {
 	if s.audit, err = openAudit(s.cfg, s.dataDir, s.caps.store, s.host.Stdout, s.logger); err != nil {
 		return err
 	}
-	if d := s.caps.store.Accepted(); d != nil {
+	if d := s.caps.store.Accepted; d != nil {
 		s.audit.Write(acceptedRecord(d))
 	}
 	if err = s.openUsage(ctx); err != nil {
 		return err
 	}
 	s.webhooks = webhook.New(webhook.Options{
-		Queue: s.caps.store.Webhooks(), Endpoints: endpoints(s.cfg), Logger: s.logger.With("component", "webhooks"),
+		Queue: s.caps.store.Webhooks, Endpoints: endpoints(s.cfg), Logger: s.logger.With("component", "webhooks"),
 	})
 	s.nameMetrics(s.models.transports)
 	s.nameTraces()
@@ -201,7 +201,7 @@ func (s *Server) openConversations(ctx context.Context) error {
 }
 
 func (s *Server) joinCluster(ctx context.Context) (err error) {
-	s.node, err = s.caps.store.Nodes().Join(ctx, store.Node{URL: s.cfg.Cluster.URL, Version: s.host.Version}, s.sessions.Running)
+	s.node, err = s.caps.store.Nodes.Join(ctx, store.Node{URL: s.cfg.Cluster.URL, Version: s.host.Version}, s.sessions.Running)
 	if err != nil {
 		return fmt.Errorf("joining the cluster: %w", err)
 	}
@@ -252,8 +252,8 @@ func (s *Server) takeAddress(ctx context.Context) error {
 		Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Settings: s.gatewaySettings(s.cfg),
 		Version: s.host.Version, Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files,
-		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Jobs: s.jobs, Auth: s.auth,
-		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(),
+		Blocks: s.caps.store.Blocks, Approvals: s.caps.store.Approvals, Jobs: s.jobs, Auth: s.auth,
+		Directory: s.caps.store.Directory, Nodes: s.caps.store.Nodes,
 		EndLost: s.sessions.EndRecorded, Drain: s.drained, Reload: s.reloader.reload,
 		Agents: s.agents.catalog, Usage: s.usage, Overload: s.overload.State,
 		TrustedProxies: s.cfg.Proxies(), Metrics: measured, Observe: s.metrics.Answered,

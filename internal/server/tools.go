@@ -64,7 +64,7 @@ func (t *Tools) open(ctx context.Context, kept bool, dataDir, imageDir string) e
 	var err error
 	switch logger := t.caps.logger; {
 	case t.cfg.Store.URL != "": // a gateway may be writing to the file, so the records go only to the store
-		t.audit = audit.New(audit.Options{Stream: t.caps.store.Audit(), Arguments: audit.Arguments(t.cfg.Audit.Arguments), Logger: logger})
+		t.audit = audit.New(audit.Options{Stream: t.caps.store.Audit, Arguments: audit.Arguments(t.cfg.Audit.Arguments), Logger: logger})
 	case kept: // standard output has the answer
 		t.audit, err = openAudit(t.cfg, dataDir, t.caps.store, t.host.Stderr, logger)
 	default:

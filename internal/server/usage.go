@@ -42,7 +42,7 @@ func (s *Server) openUsage(ctx context.Context) (err error) {
 	s.prices.Store(prices)
 	s.dayBudget.Store(math.Float64bits(s.cfg.Prices.DayBudget))
 	s.usage, err = meter.New(ctx, meter.Options{
-		Store: s.caps.store.Usage(), Node: rand.Text(), Logger: s.logger.With("component", "usage"),
+		Store: s.caps.store.Usage, Node: rand.Text(), Logger: s.logger.With("component", "usage"),
 		User: userLimits(s.cfg),
 		Key:  func(id string) auth.Limits { return s.principal(id).Limits },
 		Name: func(id string) string { return s.principal(id).Name },

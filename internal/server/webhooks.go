@@ -62,7 +62,7 @@ func (s *Server) openJobs() {
 		}
 	}
 	s.jobs = jobs.New(jobs.Options{
-		Keep: s.caps.store.Jobs(), Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record, Ended: s.sendJob, Owed: owed,
+		Keep: s.caps.store.Jobs, Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record, Ended: s.sendJob, Owed: owed,
 		Progressed: progressed, Logger: s.logger.With("component", "jobs"),
 	})
 	s.caps.handoff.SetJobs(s.jobs)

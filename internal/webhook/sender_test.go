@@ -19,7 +19,7 @@ import (
 // TestDelivered: each event arrives at each endpoint that wants it, signed with both secrets, and has the same ID
 // everywhere.
 func TestDelivered(t *testing.T) {
-	keep := opened(t, store.Options{Memory: true}).Webhooks()
+	keep := opened(t, store.Options{Memory: true}).Webhooks
 	one, two, none := newReceiver(t, nil), newReceiver(t, nil), newReceiver(t, nil)
 	one.keys = [][]byte{oldKey, newKey}
 	both := one.endpoint(t, "one")
@@ -145,7 +145,7 @@ func TestRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Queue: first.Webhooks(), Endpoints: []Endpoint{r.endpoint(t, "one")}})
+	s := New(Options{Queue: first.Webhooks, Endpoints: []Endpoint{r.endpoint(t, "one")}})
 	e := happened(t, 1)
 	s.Tell(e)
 	testutil.WaitUntil(t, "an attempt fails", func() bool { return s.Stats()["one"].Failed == 1 })
@@ -157,7 +157,7 @@ func TestRestart(t *testing.T) {
 	}
 	tried := len(r.got(t))
 	well.Store(true)
-	again := sending(t, opened(t, store.Options{Dir: dir, Sync: store.SyncInterval}).Webhooks(), nil, r.endpoint(t, "one"))
+	again := sending(t, opened(t, store.Options{Dir: dir, Sync: store.SyncInterval}).Webhooks, nil, r.endpoint(t, "one"))
 	testutil.WaitUntil(t, "both arrive", func() bool { return again.Stats()["one"].Delivered == 2 })
 	if got := r.got(t)[tried:]; len(got) != 2 || !slices.Contains(got, e.ID) || !slices.Contains(got, late.ID) {
 		t.Errorf("%q arrived, want %s and %s", got, e.ID, late.ID)
@@ -166,7 +166,7 @@ func TestRestart(t *testing.T) {
 
 // TestTwoNodes: of two gateways with a common store one sends each event.
 func TestTwoNodes(t *testing.T) {
-	keep := opened(t, store.Options{Memory: true}).Webhooks()
+	keep := opened(t, store.Options{Memory: true}).Webhooks
 	r := newReceiver(t, nil)
 	a, b := sending(t, keep, nil, r.endpoint(t, "one")), sending(t, keep, nil, r.endpoint(t, "one"))
 	const many = 40
@@ -235,7 +235,7 @@ func TestTheStoreIsAway(t *testing.T) {
 
 // TestReconfigure: another secret signs the next attempt, a new endpoint gets the later events, and a removed one none.
 func TestReconfigure(t *testing.T) {
-	keep := opened(t, store.Options{Memory: true}).Webhooks()
+	keep := opened(t, store.Options{Memory: true}).Webhooks
 	stays, goes, comes := newReceiver(t, nil), newReceiver(t, nil), newReceiver(t, nil)
 	s := sending(t, keep, nil, stays.endpoint(t, "stays"), goes.endpoint(t, "goes"))
 	s.Tell(happened(t, 1))

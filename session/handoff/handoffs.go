@@ -43,7 +43,7 @@ func (d *Handoffs) SetJobs(j execute.EndedJobs) { d.jobs = j }
 
 // New returns Handoffs over a store; agent is the agent of conversations that begin here.
 func New(s *store.Store, agent string) *Handoffs {
-	return &Handoffs{talks: s.Conversations(), voice: s.VoiceSessions(), tickets: s.Tickets(), approvals: s.Approvals(), agent: agent}
+	return &Handoffs{talks: s.Conversations, voice: s.VoiceSessions, tickets: s.Tickets, approvals: s.Approvals, agent: agent}
 }
 
 // Invitation asks for a voice session.

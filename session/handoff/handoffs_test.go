@@ -132,7 +132,7 @@ func TestTextAfterTheOffer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, s := newDesk(t)
 			add := func(text string) {
-				if err := s.Conversations().Update(t.Context(), "c-1", func(c *conversation.Conversation) error {
+				if err := s.Conversations.Update(t.Context(), "c-1", func(c *conversation.Conversation) error {
 					c.User = "ada"
 					c.Append(time.Now(), entry(time.Now(), conversation.SideText, c.Turns+1, text))
 					return nil
@@ -167,7 +167,7 @@ func TestConversationOfAnother(t *testing.T) {
 	if before, err := d.Enter(t.Context(), "c-1", user.Must("eve")); !errors.Is(err, store.ErrUnknown) || before != "" {
 		t.Errorf("entered: %q, %v", before, err)
 	}
-	o, err := s.VoiceSessions().Offer(t.Context(), store.Ticket{User: "eve", Conversation: "c-1"})
+	o, err := s.VoiceSessions.Offer(t.Context(), store.Ticket{User: "eve", Conversation: "c-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestConversationOfAnother(t *testing.T) {
 // TestHandBackWaitsForText: a text turn in progress saves its conversation, and the spoken turns follow it.
 func TestHandBackWaitsForText(t *testing.T) {
 	d, s := newDesk(t)
-	held, err := s.Conversations().Lease(t.Context(), "c-1", time.Minute)
+	held, err := s.Conversations.Lease(t.Context(), "c-1", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestHandBackWaitsForText(t *testing.T) {
 	}
 	c := conversation.New("c-1", "ada", "", time.Now())
 	c.Append(time.Now(), entry(time.Now().Add(-time.Minute), conversation.SideText, 1, "by text"))
-	if _, err := s.Conversations().Save(t.Context(), c, 0); err != nil {
+	if _, err := s.Conversations.Save(t.Context(), c, 0); err != nil {
 		t.Errorf("the text turn: %v", err)
 	}
 	held.Release()
@@ -225,7 +225,7 @@ func TestDecided(t *testing.T) {
 	d, s := newDesk(t)
 	talk := conversation.New("c-1", "ada", "", time.Now())
 	talk.Append(time.Now(), entry(time.Now(), conversation.SideText, 1, "Pay Bob"))
-	if _, err := s.Conversations().Save(t.Context(), talk, 0); err != nil {
+	if _, err := s.Conversations.Save(t.Context(), talk, 0); err != nil {
 		t.Fatal(err)
 	}
 	approved := store.Confirmation{Session: "chat-c-1", Conversation: "c-1", User: "ada", Tool: "pay", Reference: "AAAAAA"}
@@ -262,7 +262,7 @@ func TestDecided(t *testing.T) {
 		t.Errorf("a conversation was created: %v", err)
 	}
 	// The first turn is still in progress.
-	held, err := s.Conversations().Lease(t.Context(), "c-2", time.Minute)
+	held, err := s.Conversations.Lease(t.Context(), "c-2", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

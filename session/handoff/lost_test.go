@@ -45,7 +45,7 @@ func TestHandBackTwice(t *testing.T) {
 	if err := d.HandBack(t.Context(), back); err != nil {
 		t.Fatal(err)
 	}
-	if c, _, err := s.Conversations().Load(t.Context(), "c-1"); err != nil || len(c.Entries) != 2 {
+	if c, _, err := s.Conversations.Load(t.Context(), "c-1"); err != nil || len(c.Entries) != 2 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

@@ -20,10 +20,10 @@ func killed(t *testing.T, conversation string) *store.Store {
 		t.Fatal(err)
 	}
 	q := store.Confirmation{Token: "cf_x", Reference: "ABC234", Session: "voice-1", User: "ada", Conversation: conversation, Tool: "pay", ExpiresAt: time.Now().Add(time.Minute)}
-	if err := s.Confirmations().Create(t.Context(), q); err != nil {
+	if err := s.Confirmations.Create(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Confirmations().Resolve(t.Context(), q.Token, "", true, time.Now()); err != nil {
+	if _, err := s.Confirmations.Resolve(t.Context(), q.Token, "", true, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -70,7 +70,7 @@ func TestOpenCallWithATicket(t *testing.T) {
 			t.Errorf("got %q, %v", got.Context, err)
 		}
 		got.Over()
-		if open, err := s.Approvals().Open(t.Context(), time.Now()); err != nil || len(open) != 1 || !open[0].Told {
+		if open, err := s.Approvals.Open(t.Context(), time.Now()); err != nil || len(open) != 1 || !open[0].Told {
 			t.Errorf("%+v, %v", open, err)
 		}
 	}
@@ -81,17 +81,17 @@ func TestOpenCallWithATicket(t *testing.T) {
 func TestFinishedCallIsReported(t *testing.T) {
 	d, s := newDesk(t)
 	q := store.Confirmation{Token: "cf_x", Reference: "ABC234", Session: "voice-1", User: "ada", Conversation: "c-1", Tool: "pay", Action: "deed", ExpiresAt: time.Now().Add(time.Minute)}
-	if err := s.Confirmations().Create(t.Context(), q); err != nil {
+	if err := s.Confirmations.Create(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Confirmations().Resolve(t.Context(), q.Token, "", true, time.Now()); err != nil {
+	if _, err := s.Confirmations.Resolve(t.Context(), q.Token, "", true, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	e, _, err := s.Ledger().Reserve(t.Context(), store.Reservation{Key: q.Action, Tool: q.Tool, Session: q.Session, Lease: time.Hour})
+	e, _, err := s.Ledger.Reserve(t.Context(), store.Reservation{Key: q.Action, Tool: q.Tool, Session: q.Session, Lease: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Ledger().Finish(t.Context(), e, []byte(`{"ok":true,"data":"receipt"}`)); err != nil {
+	if err := s.Ledger.Finish(t.Context(), e, []byte(`{"ok":true,"data":"receipt"}`)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -100,7 +100,7 @@ func TestFinishedCallIsReported(t *testing.T) {
 			t.Errorf("got %q, %v", before, err)
 		}
 	}
-	if open, err := s.Approvals().OpenIn(t.Context(), "c-1", time.Now()); err != nil || len(open) != 0 {
+	if open, err := s.Approvals.OpenIn(t.Context(), "c-1", time.Now()); err != nil || len(open) != 0 {
 		t.Errorf("%+v, %v", open, err)
 	}
 }

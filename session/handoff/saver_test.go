@@ -68,7 +68,7 @@ func TestSavedDuringTheSession(t *testing.T) {
 // TestNodeWithLostSessionSavesNothing: neither while another node continues the session, nor after that.
 func TestNodeWithLostSessionSavesNothing(t *testing.T) {
 	d, s := newDesk(t)
-	first, err := s.VoiceSessions().Begin(t.Context(), "voice-1", "ada", "c-1")
+	first, err := s.VoiceSessions.Begin(t.Context(), "voice-1", "ada", "c-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestNodeWithLostSessionSavesNothing(t *testing.T) {
 	if err := d.Save(t.Context(), spoken("voice-1", "one")); err != nil {
 		t.Fatal(err)
 	}
-	next, err := s.VoiceSessions().Adopt(t.Context(), "voice-1", 2, "ada", "c-1")
+	next, err := s.VoiceSessions.Adopt(t.Context(), "voice-1", 2, "ada", "c-1")
 	if err != nil {
 		t.Fatal(err)
 	}

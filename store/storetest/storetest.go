@@ -65,25 +65,16 @@ func (c *Confirmations) Resolve(ctx context.Context, token, session string, appr
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	question, has := c.all[token]
-	switch {
-	case !has || session != "" && session != question.Session:
+	outcome, err := question.Answer(session, approved, now)
+	if !has || errors.Is(err, store.ErrUnknown) {
 		return store.Confirmation{}, store.ErrUnknown
-	case question.Outcome == store.Expired:
-		return question, store.ErrExpired
-	case question.Outcome != "":
-		return question, store.ErrUsed
-	case !now.Before(question.ExpiresAt):
-		question.Outcome = store.Expired
-	case approved:
-		question.Outcome = store.Approved
-	default:
-		question.Outcome = store.Denied
 	}
+	question.Outcome = outcome
 	c.all[token] = question
-	if question.Outcome == store.Expired {
-		return question, store.ErrExpired
+	if err == nil && outcome == store.Expired {
+		err = store.ErrExpired
 	}
-	return question, nil
+	return question, err
 }
 
 // ResolveNamed answers the confirmation with that store.QuestionName once, with the store's errors.

@@ -141,10 +141,10 @@ type Base struct {
 
 // Journal is a witness open for writing. Its methods may be used concurrently.
 type Journal struct {
-	// Immutable.
+	// Immutable. ID is the store's. Doubt is the time until which every key missing from the ledger is in doubt.
+	ID     Key
+	Doubt  time.Time
 	dir    string
-	id     Key
-	doubt  time.Time
 	always bool
 
 	mu     sync.Mutex // guards the following fields
@@ -177,7 +177,7 @@ func Begin(dir string, after Contents, base Base, always bool) (*Journal, error)
 	if base.ID == (Key{}) {
 		_, _ = rand.Read(base.ID[:]) // never fails
 	}
-	j := &Journal{dir: dir, id: base.ID, doubt: base.Doubt, always: always, last: map[Bucket]uint64{}, generation: after.generation}
+	j := &Journal{dir: dir, ID: base.ID, Doubt: base.Doubt, always: always, last: map[Bucket]uint64{}, generation: after.generation}
 	j.disk.Lock()
 	defer j.disk.Unlock()
 	if err := j.write(base); err != nil {
@@ -185,12 +185,6 @@ func Begin(dir string, after Contents, base Base, always bool) (*Journal, error)
 	}
 	return j, nil
 }
-
-// ID returns the store's ID.
-func (j *Journal) ID() Key { return j.id }
-
-// Doubt returns the time until which every key missing from the ledger is in doubt.
-func (j *Journal) Doubt() time.Time { return j.doubt }
 
 // Add records claims, even if ctx ends first. Concurrent claims share a sync. After an error the claims may be recorded
 // or not, and every Add fails until Renew.
@@ -317,7 +311,7 @@ func (j *Journal) settle() error {
 }
 
 func (j *Journal) markRecord() []byte {
-	r := record{kind: kindMark, generation: j.generation, settled: j.settled, number: j.settled, at: time.Now().UnixNano(), key: j.id}
+	r := record{kind: kindMark, generation: j.generation, settled: j.settled, number: j.settled, at: time.Now().UnixNano(), key: j.ID}
 	return r.append(nil)
 }
 
@@ -393,7 +387,7 @@ func (j *Journal) write(base Base) error {
 		}
 	}
 	// The whole generation is on disk before it gets its name.
-	header := record{kind: kindHeader, generation: next, settled: index, number: index, when: nanos(j.doubt), at: now.UnixNano(), key: j.id}
+	header := record{kind: kindHeader, generation: next, settled: index, number: index, when: nanos(j.Doubt), at: now.UnixNano(), key: j.ID}
 	copy(data, header.append(nil))
 	size := (int64(len(data))/roomBytes + 1) * roomBytes
 	data = append(data, make([]byte, size-int64(len(data)))...)

@@ -59,7 +59,7 @@ func TestJournal(t *testing.T) {
 	j.Saw(Audit, 12)
 	add(t, j, going)
 	c := read(t, dir)
-	if c.Absent || c.Broken != "" || len(c.Notes) > 0 || c.ID != j.ID() || !c.Doubt.Equal(doubt) || c.Latest.Before(created) {
+	if c.Absent || c.Broken != "" || len(c.Notes) > 0 || c.ID != j.ID || !c.Doubt.Equal(doubt) || c.Latest.Before(created) {
 		t.Errorf("read: %+v", c)
 	}
 	if s := c.Streams[Audit]; s.Last != 12 || !s.Created.Equal(created) || c.Streams[Ledger].Last != 9 {
