@@ -342,7 +342,7 @@ func (s *scan) take(m *jetstream.RawStreamMsg) {
 		s.claims = append(s.claims, witness.Claim{Bucket: s.bucket.part, Key: key, Revision: h.revision, Sum: sumOf(h.data),
 			Until: h.until})
 		if s.keep {
-			s.kept = append(s.kept, salvaged{key: hex.EncodeToString(key[:]), mark: h.mark, data: h.data, end: h.end})
+			s.kept = append(s.kept, salvaged{hex.EncodeToString(key[:]), h})
 		}
 	}
 }
@@ -415,9 +415,8 @@ func latest(a, b time.Time) time.Time {
 }
 
 type salvaged struct {
-	key, mark string
-	data      []byte
-	end       time.Time
+	key string
+	held
 }
 
 func (b *bucket) salvage(ctx context.Context, lost []witness.Claim) ([]salvaged, error) {
@@ -467,7 +466,7 @@ func (b *bucket) remake(ctx context.Context, records []salvaged) error {
 
 // lostRecord returns the replacement of a lost record; nil data removes it.
 func lostRecord(c witness.Claim, now time.Time) (salvaged, error) {
-	r := salvaged{key: hex.EncodeToString(c.Key[:]), end: c.Until.Add(earlier)}
+	r := salvaged{hex.EncodeToString(c.Key[:]), held{end: c.Until.Add(earlier)}}
 	var err error
 	switch c.Bucket {
 	case witness.Ledger:

@@ -73,11 +73,8 @@ type lane struct {
 	// Guarded by log.mu.
 	waiting  []*entry // in order
 	bytes    int      // of waiting
-	written  uint64
-	dropped  uint64
-	reported uint64 // of dropped, those in the log
-	givenUp  uint64
-	failed   uint64
+	counts   SinkStats
+	reported uint64 // of counts.Dropped, those in the log
 	lastErr  error
 }
 
@@ -88,7 +85,7 @@ func newLane(l *Log, name string, w writer) *lane {
 // take queues an entry, or counts it as dropped. The caller must hold log.mu.
 func (s *lane) take(e *entry) bool {
 	if len(s.waiting) >= s.log.o.Queue || s.bytes+e.size > maxWaiting {
-		s.dropped++
+		s.counts.Dropped++
 		return false
 	}
 	s.waiting = append(s.waiting, e)
@@ -106,8 +103,8 @@ func (s *lane) stats() SinkStats {
 	if s == nil {
 		return SinkStats{}
 	}
-	is := SinkStats{Written: s.written, Dropped: s.dropped, GivenUp: s.givenUp, Failed: s.failed, Waiting: len(s.waiting)}
-	if len(s.waiting) > 0 {
+	is := s.counts
+	if is.Waiting = len(s.waiting); is.Waiting > 0 {
 		is.Lag = time.Since(s.waiting[0].at)
 	}
 	return is
@@ -187,9 +184,9 @@ func (s *lane) account(n int, err error) {
 		e.settle()
 	}
 	s.waiting = slices.Delete(s.waiting, 0, n)
-	s.written += uint64(n)
+	s.counts.Written += uint64(n)
 	if err != nil {
-		s.failed++
+		s.counts.Failed++
 		s.lastErr = err
 	}
 }
@@ -217,7 +214,7 @@ func (s *lane) recovered() {
 func (s *lane) giveUp() {
 	s.log.mu.Lock()
 	n, err := len(s.waiting), s.lastErr
-	s.givenUp += uint64(n)
+	s.counts.GivenUp += uint64(n)
 	s.waiting, s.bytes = nil, 0
 	s.log.mu.Unlock()
 	s.log.o.Logger.Error("audit records lost; the time to write them is over", slog.String("sink", s.name),

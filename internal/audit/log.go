@@ -146,8 +146,8 @@ func (l *Log) report() {
 func (l *Log) logDrops() {
 	for _, lane := range l.lanes {
 		l.mu.Lock()
-		n, waiting := lane.dropped-lane.reported, len(lane.waiting)
-		lane.reported = lane.dropped
+		n, waiting := lane.counts.Dropped-lane.reported, len(lane.waiting)
+		lane.reported = lane.counts.Dropped
 		l.mu.Unlock()
 		if n > 0 {
 			l.o.Logger.Error("audit records dropped; too many wait", slog.String("sink", lane.name), slog.Uint64("records", n),
@@ -193,7 +193,7 @@ func (l *Log) lost() error {
 	defer l.mu.Unlock()
 	var errs []error
 	for _, lane := range l.lanes {
-		if n := lane.givenUp + uint64(len(lane.waiting)); n > 0 {
+		if n := lane.counts.GivenUp + uint64(len(lane.waiting)); n > 0 {
 			errs = append(errs, fmt.Errorf("%w: %d for the %s, last failure: %w", ErrLost, n, lane.name, cmp.Or(lane.lastErr, errNone)))
 		}
 	}

@@ -22,15 +22,13 @@ import (
 	"voicegw/store"
 )
 
-// Keep stores jobs; *store.Jobs implements it. It must be safe for concurrent use.
+// Keep stores jobs; *store.Jobs implements it and documents each method. It must be safe for concurrent use.
 type Keep interface {
 	Create(ctx context.Context, j store.Job, anew bool) (is store.Job, fresh bool, err error)
 	Save(ctx context.Context, j store.Job) (store.Job, error)
 	Load(ctx context.Context, id string) (store.Job, error)
 	List() (all []store.Job, changed <-chan struct{})
-	// Room returns an error wrapping store.ErrFull if the user has too many jobs.
 	Room(user string) error
-	// Lease reserves a job for the caller; store.ErrBusy if it is already leased.
 	Lease(ctx context.Context, id string) (store.Held, error)
 }
 

@@ -39,13 +39,10 @@ var pauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute,
 
 const longestPause = 2 * time.Hour
 
-// Queue stores events until they are delivered; *store.Webhooks implements it.
+// Queue stores events until they are delivered; *store.Webhooks implements it and documents each method.
 type Queue interface {
-	// Add stores an event for a receiver.
 	Add(ctx context.Context, receiver string, e store.Webhook) error
-	// Take waits for an event for a receiver until ctx ends.
 	Take(ctx context.Context, receiver string) (store.Taken, error)
-	// Waiting returns the number of events waiting for a receiver.
 	Waiting(ctx context.Context, receiver string) (int, error)
 }
 
