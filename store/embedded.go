@@ -31,7 +31,7 @@ const (
 type embedded struct {
 	// Immutable.
 	server *server.Server
-	lock   *folderLock // nil in memory
+	lock   *os.File // of lockFolder; nil in memory
 	// temporary is a folder to remove at the end, or empty. JetStream needs one even for streams in memory.
 	temporary string
 }
@@ -125,7 +125,9 @@ func (e *embedded) stop() error {
 	}
 	var errs []error
 	if e.lock != nil {
-		errs = append(errs, e.lock.release())
+		if err := e.lock.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("store: release the lock: %w", err))
+		}
 	}
 	if e.temporary != "" {
 		errs = append(errs, os.RemoveAll(e.temporary))
