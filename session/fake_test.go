@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 func openFake(t *testing.T, f *fakeModel) (transport.Conn, *fakeConn) {
@@ -117,7 +116,7 @@ func TestFakeFailsAfterEvents(t *testing.T) {
 		want := scriptedError("recv", transport.KindExpired)
 		peer.Emit(transport.Interrupted{})
 		peer.FailRecv(want)
-		listener := transporttest.Listen(conn)
+		listener := transport.Listen(conn)
 		if ev, err := listener.Recv(context.Background()); err != nil || ev != (transport.Interrupted{}) {
 			t.Fatalf("%#v, %v", ev, err)
 		}

@@ -14,7 +14,6 @@ import (
 
 	"voicegw/internal/nonblock"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // Harness lets [Suite] drive one adapter against a scripted provider. The adapter's
@@ -198,12 +197,12 @@ func soon() (context.Context, context.CancelFunc) {
 }
 
 // connect opens a connection to a new provider.
-func (h Harness) connect(t *testing.T) (*transporttest.Listener, Peer) {
+func (h Harness) connect(t *testing.T) (*transport.Listener, Peer) {
 	t.Helper()
 	return h.dial(t, h.Start(t))
 }
 
-func (h Harness) dial(t *testing.T, p Provider) (*transporttest.Listener, Peer) {
+func (h Harness) dial(t *testing.T, p Provider) (*transport.Listener, Peer) {
 	t.Helper()
 	ctx, cancel := soon()
 	defer cancel()
@@ -212,7 +211,7 @@ func (h Harness) dial(t *testing.T, p Provider) (*transporttest.Listener, Peer) 
 		t.Fatalf("Connect: %v", err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return transporttest.Listen(conn), p.Accept()
+	return transport.Listen(conn), p.Accept()
 }
 
 // suiteSetup is the Setup of every connection in the suite.
@@ -228,7 +227,7 @@ func suiteSetup() transport.Setup {
 }
 
 // recv returns the next event.
-func recv(t *testing.T, conn *transporttest.Listener) transport.Event {
+func recv(t *testing.T, conn *transport.Listener) transport.Event {
 	t.Helper()
 	ctx, cancel := soon()
 	defer cancel()
@@ -240,7 +239,7 @@ func recv(t *testing.T, conn *transporttest.Listener) transport.Event {
 }
 
 // until returns the events up to the first for which last returns true, with audio copied.
-func until(t *testing.T, conn *transporttest.Listener, last func(transport.Event) bool) []transport.Event {
+func until(t *testing.T, conn *transport.Listener, last func(transport.Event) bool) []transport.Event {
 	t.Helper()
 	var events []transport.Event
 	for {
@@ -256,7 +255,7 @@ func until(t *testing.T, conn *transporttest.Listener, last func(transport.Event
 }
 
 // untilDone returns the events up to the n-th ResponseDone.
-func untilDone(t *testing.T, conn *transporttest.Listener, n int) []transport.Event {
+func untilDone(t *testing.T, conn *transport.Listener, n int) []transport.Event {
 	t.Helper()
 	return until(t, conn, func(ev transport.Event) bool {
 		if _, ok := ev.(transport.ResponseDone); ok {
@@ -277,7 +276,7 @@ func only[T transport.Event](events []transport.Event) []T {
 	return found
 }
 
-func send(t *testing.T, conn *transporttest.Listener, cmd transport.Command) {
+func send(t *testing.T, conn *transport.Listener, cmd transport.Command) {
 	t.Helper()
 	ctx, cancel := soon()
 	defer cancel()

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // testReconfigure changes instructions and tools twice, the second time to nothing. Each change reaches the provider
@@ -39,7 +38,7 @@ func testReconfigure(t *testing.T, h Harness) {
 	}
 }
 
-func checkChange(t *testing.T, conn *transporttest.Listener, peer Peer, want transport.Reconfigure) {
+func checkChange(t *testing.T, conn *transport.Listener, peer Peer, want transport.Reconfigure) {
 	t.Helper()
 	var names []string
 	for _, tool := range want.Tools {

@@ -10,7 +10,6 @@ import (
 
 	"voicegw/internal/testutil"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 func testCloseRecv(t *testing.T, h Harness) {
@@ -139,7 +138,7 @@ func testConnectContext(t *testing.T, h Harness) {
 		t.Fatalf("Connect: %v", err)
 	}
 	defer func() { _ = conn.Close() }()
-	listener, peer := transporttest.Listen(conn), p.Accept()
+	listener, peer := transport.Listen(conn), p.Accept()
 	peer.Begin()
 	peer.Say("Hello", tone(1, 480))
 	peer.Finish()

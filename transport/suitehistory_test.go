@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // testHistory opens a connection with a history: the provider gets the entries in order, each with its words and role,
@@ -45,7 +44,7 @@ func testHistory(t *testing.T, h Harness) {
 		t.Fatalf("Connect: %v", err)
 	}
 	defer func() { _ = conn.Close() }()
-	heard := transporttest.Listen(conn)
+	heard := transport.Listen(conn)
 	peer := p.Accept()
 	checkHistory(t, form, peer.History(), want)
 	send(t, heard, &transport.AudioIn{PCM: tone(1, 160)})

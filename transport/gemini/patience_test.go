@@ -13,7 +13,6 @@ import (
 
 	"voicegw/internal/nonblock"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // pipes is a network of net.Pipes: a real server and a real client in a synctest bubble with fake time.
@@ -45,7 +44,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 // bubble opens a connection inside a synctest bubble.
-func bubble(t *testing.T, run func(c *transporttest.Listener, say func(...string))) {
+func bubble(t *testing.T, run func(c *transport.Listener, say func(...string))) {
 	synctest.Test(t, func(t *testing.T) {
 		ln := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 		peers := make(chan *websocket.Conn, 1) // from the handler to the test, once
@@ -83,7 +82,7 @@ func bubble(t *testing.T, run func(c *transporttest.Listener, say func(...string
 		if err != nil {
 			t.Fatal(err)
 		}
-		run(transporttest.Listen(c), say)
+		run(transport.Listen(c), say)
 		_ = c.Close()
 		close(over)
 		_ = srv.Close()
@@ -92,7 +91,7 @@ func bubble(t *testing.T, run func(c *transporttest.Listener, say func(...string
 }
 
 // since receives n events and returns them with the seconds since start.
-func since(t *testing.T, c *transporttest.Listener, start time.Time, n int) []string {
+func since(t *testing.T, c *transport.Listener, start time.Time, n int) []string {
 	t.Helper()
 	var lines []string
 	for range n {
@@ -115,7 +114,7 @@ func wantLines(t *testing.T, got []string, want ...string) {
 // TestTurnCompleteThatNeverFollows: a response ends although the provider is silent (seen: a gateway that was busy for 95
 // s). Other messages of the provider do not extend it.
 func TestTurnCompleteThatNeverFollows(t *testing.T) {
-	bubble(t, func(c *transporttest.Listener, say func(...string)) {
+	bubble(t, func(c *transport.Listener, say func(...string)) {
 		start := time.Now()
 		go func() {
 			say(speech, interrupted)
@@ -159,7 +158,7 @@ func TestStallingTurnOnALoop(t *testing.T) {
 
 // TestLateWordsEndTheirTurn: a transcript may arrive after its turn's end.
 func TestLateWordsEndTheirTurn(t *testing.T) {
-	bubble(t, func(c *transporttest.Listener, say func(...string)) {
+	bubble(t, func(c *transport.Listener, say func(...string)) {
 		start := time.Now()
 		go say(speech, generated, turnOver, said("late"))
 		wantLines(t, since(t, c, start, 8),
@@ -172,7 +171,7 @@ func TestLateWordsEndTheirTurn(t *testing.T) {
 // TestMissingTurnComplete: after an interruption without its turnComplete, a turn that ends without generationComplete
 // still ends.
 func TestMissingTurnComplete(t *testing.T) {
-	bubble(t, func(c *transporttest.Listener, say func(...string)) {
+	bubble(t, func(c *transport.Listener, say func(...string)) {
 		start := time.Now()
 		go say(interrupted, speech, turnOver)
 		wantLines(t, since(t, c, start, 5),
@@ -184,7 +183,7 @@ func TestMissingTurnComplete(t *testing.T) {
 // TestAQuietTurnIsNotHurried: the provider delays turnComplete until the speech should have been played, and tools take
 // time.
 func TestAQuietTurnIsNotHurried(t *testing.T) {
-	bubble(t, func(c *transporttest.Listener, say func(...string)) {
+	bubble(t, func(c *transport.Listener, say func(...string)) {
 		start := time.Now()
 		go func() {
 			say(called("a", "f"))
@@ -200,7 +199,7 @@ func TestAQuietTurnIsNotHurried(t *testing.T) {
 // TestAnAnswerWithoutTurnComplete: a complete and played answer ends without turnComplete, and a late turnComplete ends
 // nothing else.
 func TestAnAnswerWithoutTurnComplete(t *testing.T) {
-	bubble(t, func(c *transporttest.Listener, say func(...string)) {
+	bubble(t, func(c *transport.Listener, say func(...string)) {
 		start := time.Now()
 		go say(speech, generated)
 		wantLines(t, since(t, c, start, 4),
@@ -215,7 +214,7 @@ func TestAnAnswerWithoutTurnComplete(t *testing.T) {
 
 // TestCloseWhileATurnIsStalling: its timer ends with the connection.
 func TestCloseWhileATurnIsStalling(t *testing.T) {
-	bubble(t, func(c *transporttest.Listener, say func(...string)) {
+	bubble(t, func(c *transport.Listener, say func(...string)) {
 		go say(speech, interrupted)
 		since(t, c, time.Now(), 4)
 		ended := make(chan error, 1) // from the receiver, once

@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // secret is the key that no error and no log may show.
@@ -146,12 +145,12 @@ func (p *provider) options() Options {
 }
 
 // connect opens a connection with the given setup and closes it after the test.
-func (p *provider) connect(setup transport.Setup) (*transporttest.Listener, *peer) {
+func (p *provider) connect(setup transport.Setup) (*transport.Listener, *peer) {
 	p.t.Helper()
 	return p.connectWith(p.options(), setup)
 }
 
-func (p *provider) connectWith(opts Options, setup transport.Setup) (*transporttest.Listener, *peer) {
+func (p *provider) connectWith(opts Options, setup transport.Setup) (*transport.Listener, *peer) {
 	p.t.Helper()
 	tr, err := New(opts)
 	if err != nil {
@@ -164,11 +163,11 @@ func (p *provider) connectWith(opts Options, setup transport.Setup) (*transportt
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { _ = c.Close() })
-	return transporttest.Listen(c), p.accept()
+	return transport.Listen(c), p.accept()
 }
 
 // recv returns the next n events as lines.
-func recv(t *testing.T, c *transporttest.Listener, n int) []string {
+func recv(t *testing.T, c *transport.Listener, n int) []string {
 	t.Helper()
 	var lines []string
 	for range n {

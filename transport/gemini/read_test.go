@@ -9,7 +9,6 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // TestFramesOfAnySizeAndTypeAreRead: the service sends binary frames, other servers text.
@@ -72,15 +71,15 @@ func TestBuffersOfConversations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	connect := func() (*transporttest.Listener, *peer) {
+	connect := func() (*transport.Listener, *peer) {
 		c, err := tr.Connect(context.Background(), transport.Setup{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		return transporttest.Listen(c), p.accept()
+		return transport.Listen(c), p.accept()
 	}
-	audioOf := func(c *transporttest.Listener) []byte {
+	audioOf := func(c *transport.Listener) []byte {
 		for {
 			ev, err := c.Recv(context.Background())
 			if err != nil {

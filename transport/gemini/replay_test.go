@@ -13,7 +13,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden event lists")
@@ -123,7 +122,7 @@ func TestReplayRecordedSessions(t *testing.T) {
 func replay(t *testing.T, steps []step) []string {
 	p := newProvider(t)
 	p.first = "-"
-	var c *transporttest.Listener
+	var c *transport.Listener
 	var pr *peer
 	events := make(chan []string, 1)
 	calls := make(chan transport.ToolCall, 8)
@@ -182,7 +181,7 @@ func command(t *testing.T, sent sentData, calls <-chan transport.ToolCall) trans
 }
 
 // collect receives until the connection ends.
-func collect(c *transporttest.Listener, calls chan<- transport.ToolCall, events chan<- []string) {
+func collect(c *transport.Listener, calls chan<- transport.ToolCall, events chan<- []string) {
 	var lines []string
 	for {
 		ev, err := c.Recv(context.Background())

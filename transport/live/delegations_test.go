@@ -15,7 +15,6 @@ import (
 	"voicegw/prompts"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
-	"voicegw/transport/transporttest"
 )
 
 func call(id, name, args string) textmodel.ToolCall {
@@ -286,11 +285,11 @@ func TestOvertakenQuestion(t *testing.T) {
 	const question = "I need your approval."
 	type fixture struct {
 		s    *server
-		conn *transporttest.Listener
+		conn *transport.Listener
 		p    *peer
 		pay  transport.ToolCall
 	}
-	send := func(t *testing.T, c *transporttest.Listener, cmd transport.Command) {
+	send := func(t *testing.T, c *transport.Listener, cmd transport.Command) {
 		t.Helper()
 		if err := c.Send(context.Background(), cmd); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,6 @@ import (
 	"voicegw/internal/testutil"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
-	"voicegw/transport/transporttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -111,14 +110,14 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-func (s *server) connect(setup transport.Setup) (*transporttest.Listener, *peer) {
+func (s *server) connect(setup transport.Setup) (*transport.Listener, *peer) {
 	s.t.Helper()
 	conn, err := s.tr.Connect(context.Background(), setup)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = conn.Close() })
-	return transporttest.Listen(conn), testutil.WaitNext(s.t, "the provider's end", s.peers)
+	return transport.Listen(conn), testutil.WaitNext(s.t, "the provider's end", s.peers)
 }
 
 func (p *peer) send(format string, args ...any) {
@@ -172,7 +171,7 @@ func (m *scripted) Complete(ctx context.Context, p textmodel.Prompt, _ func(stri
 func (a asked) last() textmodel.Message { return a.Messages[len(a.Messages)-1] }
 
 // awaited returns the next event of a type.
-func awaited[T transport.Event](t *testing.T, c *transporttest.Listener) T {
+func awaited[T transport.Event](t *testing.T, c *transport.Listener) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

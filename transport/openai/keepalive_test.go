@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // rawProvider is a provider in memory, with WebSocket by hand (RFC 6455), that answers pings after a given time. It works
@@ -164,7 +163,7 @@ func (r *rawProvider) pinged() int {
 func TestSilentProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: -1}
-		conn := transporttest.Listen(connectRaw(t, r, Options{}))
+		conn := transport.Listen(connectRaw(t, r, Options{}))
 		start := time.Now()
 		_, err := conn.Recv(context.Background())
 		var e *transport.Error
@@ -184,7 +183,7 @@ func TestSilentProvider(t *testing.T) {
 func TestLatePongs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: 35 * time.Second}
-		conn := transporttest.Listen(connectRaw(t, r, Options{}))
+		conn := transport.Listen(connectRaw(t, r, Options{}))
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		if _, err := conn.Recv(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -203,7 +202,7 @@ func TestSilenceWithoutNotify(t *testing.T) {
 		silent := connectRaw(t, r, Options{})
 		pause := time.NewTimer(10 * time.Minute)
 		<-pause.C
-		conn := transporttest.Listen(silent)
+		conn := transport.Listen(silent)
 		r.wg.Go(func() { r.frame(opText, []byte(`{"type":"response.created","response":{"id":"resp_1"}}`)) })
 		if ev, err := conn.Recv(context.Background()); err != nil || ev != (transport.ResponseStarted{ID: "resp_1"}) {
 			t.Errorf("Recv gives %v, %v", ev, err)

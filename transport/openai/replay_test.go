@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // recordings finds the recorded sessions next to the repository.
@@ -184,7 +183,7 @@ func afterItems(t *testing.T, script []recorded) []recorded {
 }
 
 // act sends the command of a frame and returns the type of another frame that the same command sends.
-func act(t *testing.T, conn *transporttest.Listener, frame sentFrame, calls <-chan transport.ToolCall) string {
+func act(t *testing.T, conn *transport.Listener, frame sentFrame, calls <-chan transport.ToolCall) string {
 	t.Helper()
 	switch frame.Type {
 	case "input_audio_buffer.append":

@@ -16,7 +16,6 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -161,10 +160,10 @@ func (s *server) accept() *peer {
 }
 
 // connect opens a connection, calls Notify and returns both its ends.
-func (s *server) connect(setup transport.Setup) (*transporttest.Listener, *peer) {
+func (s *server) connect(setup transport.Setup) (*transport.Listener, *peer) {
 	s.t.Helper()
 	conn, p := s.dial(setup)
-	return transporttest.Listen(conn), p
+	return transport.Listen(conn), p
 }
 
 // dial opens a connection without calling Notify.
@@ -227,7 +226,7 @@ func (p *peer) expect(eventType string) map[string]any {
 }
 
 // quiet checks that the client has sent nothing: the next frame is the audio that quiet lets it send.
-func (p *peer) quiet(conn *transporttest.Listener) {
+func (p *peer) quiet(conn *transport.Listener) {
 	p.t.Helper()
 	send(p.t, conn, &transport.AudioIn{PCM: []byte{1, 2}})
 	p.expect("input_audio_buffer.append")
@@ -328,7 +327,7 @@ func (p *peer) Close(code int, reason string) {
 }
 
 // send passes a command to the connection.
-func send(t *testing.T, conn *transporttest.Listener, cmd transport.Command) {
+func send(t *testing.T, conn *transport.Listener, cmd transport.Command) {
 	t.Helper()
 	if err := conn.Send(context.Background(), cmd); err != nil {
 		t.Fatalf("Send %T: %v", cmd, err)
@@ -336,7 +335,7 @@ func send(t *testing.T, conn *transporttest.Listener, cmd transport.Command) {
 }
 
 // recv returns the next event.
-func recv(t *testing.T, conn *transporttest.Listener) transport.Event {
+func recv(t *testing.T, conn *transport.Listener) transport.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -348,7 +347,7 @@ func recv(t *testing.T, conn *transporttest.Listener) transport.Event {
 }
 
 // recvAs returns the next event of type T and skips others before it.
-func recvAs[T transport.Event](t *testing.T, conn *transporttest.Listener) T {
+func recvAs[T transport.Event](t *testing.T, conn *transport.Listener) T {
 	t.Helper()
 	for {
 		if ev, ok := recv(t, conn).(T); ok {
@@ -358,7 +357,7 @@ func recvAs[T transport.Event](t *testing.T, conn *transporttest.Listener) T {
 }
 
 // recvError returns the error that Recv ends with.
-func recvError(t *testing.T, conn *transporttest.Listener) *transport.Error {
+func recvError(t *testing.T, conn *transport.Listener) *transport.Error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

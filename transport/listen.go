@@ -1,27 +1,24 @@
-// Package transporttest reads connections to models for tests.
-package transporttest
+package transport
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"sync"
-
-	"voicegw/transport"
 )
 
 // Listener reads a connection for a test: unlike the connection's own Recv, its Recv waits. Make one with [Listen].
 type Listener struct {
-	transport.Conn
+	Conn
 	more chan struct{} // wakes Recv when there is something; capacity 1, never closed
 
 	mu    sync.Mutex // guards the following fields; held during calls from the connection
-	heard []transport.Event
+	heard []Event
 	err   error
 }
 
 // Listen starts reading a connection.
-func Listen(conn transport.Conn) *Listener {
+func Listen(conn Conn) *Listener {
 	l := &Listener{Conn: conn, more: make(chan struct{}, 1)}
 	conn.Notify(l.hear)
 	return l
@@ -35,8 +32,8 @@ func (l *Listener) hear() {
 		if ev == nil && err == nil {
 			return
 		}
-		if out, ok := ev.(*transport.AudioOut); ok {
-			ev = &transport.AudioOut{Item: out.Item, PCM: bytes.Clone(out.PCM), Rate: out.Rate}
+		if out, ok := ev.(*AudioOut); ok {
+			ev = &AudioOut{Item: out.Item, PCM: bytes.Clone(out.PCM), Rate: out.Rate}
 		}
 		if l.err = err; err == nil {
 			l.heard = append(l.heard, ev)
@@ -45,10 +42,10 @@ func (l *Listener) hear() {
 	}
 }
 
-var errGivenUp = errors.New("transporttest: the test does not wait any longer")
+var errGivenUp = errors.New("transport: the test does not wait any longer")
 
 // Recv waits for the next event, audio as a copy, until ctx ends. Only one goroutine at a time may call it.
-func (l *Listener) Recv(ctx context.Context) (transport.Event, error) {
+func (l *Listener) Recv(ctx context.Context) (Event, error) {
 	for {
 		if ev, err := l.next(); ev != nil || err != nil {
 			return ev, err
@@ -61,7 +58,7 @@ func (l *Listener) Recv(ctx context.Context) (transport.Event, error) {
 	}
 }
 
-func (l *Listener) next() (transport.Event, error) {
+func (l *Listener) next() (Event, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.heard) == 0 {
