@@ -1,10 +1,25 @@
 // Package sim simulates the realtime providers: one HTTP handler that speaks OpenAI's Realtime and Live APIs and Gemini's
 // Live API over real WebSockets, detects speech, answers in synthesized speech, follows a scenario and injects faults on
-// demand. The gateway runs the same code against it as against a provider. It also serves Chat Completions from the
-// same scenario, embeddings, and the image APIs of both providers.
+// demand. The gateway runs the same code against it as against a provider.
 //
 // Server is the handler; Start serves one on a loopback port. A scenario.Scenario defines the model's words and a
 // fault.Script the faults; docs/simulator.md describes both YAML files.
+//
+// This package also has the request/response APIs. Each can inject faults.
+//
+// Chat Completions (https://developers.openai.com/api/reference/resources/chat, read 2026-11-20), as OpenAI, Azure and
+// compatible servers serve them: nothing is kept between requests. The request's messages are replayed through a
+// scenario.Dialogue, which answers the last one, so one scenario works by voice and in text.
+//
+// Embeddings (https://developers.openai.com/api/reference/resources/embeddings, read 2026-11-20): words, their stems,
+// pieces and pairs, and groups of related common words are hashed to places in the vector. Texts in similar words get
+// similar vectors, the same on every machine.
+//
+// Speech of OpenAI (https://developers.openai.com/api/reference/resources/audio, read 2026-11-30): by sim/voice.
+//
+// Images of OpenAI (https://developers.openai.com/api/reference/resources/images), Gemini
+// (https://ai.google.dev/api/generate-content) and Imagen (https://docs.cloud.google.com/vertex-ai/generative-ai/docs/
+// model-reference/imagen-api, all read 2026-11-20): shapes and colours from a hash of the prompt.
 package sim
 
 import (
@@ -12,18 +27,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"regexp"
-	"strings"
 	"time"
 
 	"voicegw/sim/fault"
 	"voicegw/sim/gemini"
 	"voicegw/sim/live"
 	"voicegw/sim/openai"
-	"voicegw/sim/rest"
+	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
 
@@ -36,18 +48,34 @@ type Stats = wire.Stats
 // Server is the providers behind one handler. It may be used concurrently.
 type Server struct {
 	opts   Options
-	openai http.Handler
+	openai http.Handler // OpenAI Realtime
 	gemini http.Handler
 	live   http.Handler // OpenAI Live
-	rest   http.Handler // the request/response APIs
+
+	// firstAfter is the time before the first word of a chat, between the time between two words.
+	firstAfter, between time.Duration
+	lines               voice.Cache // of text to speech
 }
+
+const (
+	// defaultBetween is the speed of an ordinary model: about 65 tokens a second.
+	defaultBetween = 15 * time.Millisecond
+	// defaultSpeed is the speed of speech to which defaultBetween belongs: a simulator that speaks twice as fast also
+	// writes twice as fast.
+	defaultSpeed = 4
+)
 
 // New makes a simulator. It starts nothing; each connection runs on the goroutines of its request.
 func New(o Options) *Server {
 	o = o.WithDefaults()
-	return &Server{
-		opts: o, openai: openai.New(o), gemini: gemini.New(o), live: live.New(o), rest: rest.New(o),
+	s := &Server{
+		opts: o, openai: openai.New(o), gemini: gemini.New(o), live: live.New(o),
+		firstAfter: time.Duration(max(cmp.Or(o.FirstAudioMS, 200), 0)) * time.Millisecond,
 	}
+	if speed := cmp.Or(o.Speed, defaultSpeed); speed > 0 {
+		s.between = time.Duration(float64(defaultBetween) * defaultSpeed / speed)
+	}
+	return s
 }
 
 // Stats returns the server's counters. It may be called at any time.
@@ -60,42 +88,6 @@ func (s *Server) Open() int { return s.opts.Group.Len() }
 // the given address, host:port. A fault about a tool call happens at the next call, any other
 // fault at once. The error is wire.ErrNoConnection or wire.ErrTooMany.
 func (s *Server) Inject(remote string, a fault.Action) error { return s.opts.Group.Inject(remote, a) }
-
-// ServeHTTP routes by the raw path, without http.ServeMux, which would redirect the double slash that one official
-// client sends. For paths that no wire knows it answers 404 with an explanation.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path := "/" + strings.Trim(r.URL.Path, "/")
-	switch {
-	case realtimePath.MatchString(path):
-		s.openai.ServeHTTP(w, at(r, path))
-	case live.Handles(path):
-		s.live.ServeHTTP(w, at(r, path))
-	case rest.Handles(path):
-		s.rest.ServeHTTP(w, at(r, path))
-	case gemini.Handles(r.URL.Path):
-		s.gemini.ServeHTTP(w, r)
-	case path == "/healthz":
-		// The write fails only if the client is gone.
-		_, _ = io.WriteString(w, "ok\n")
-	default:
-		http.Error(w, "The simulator has nothing at "+r.URL.Path+". It serves:\n"+
-			"  /v1/realtime            OpenAI Realtime (WebSocket), and /v1/realtime/client_secrets\n"+
-			"  /v1/live/sessions       OpenAI Live (WebSocket)\n"+
-			"  /v1/chat/completions    OpenAI Chat Completions, with /v1/embeddings and /v1/images/generations\n"+
-			"  /openai/v1/realtime     the same as Azure serves it, and /openai/v1/live/sessions\n"+
-			"  /ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent   Gemini Live (WebSocket)\n"+
-			"  /v1alpha/auth_tokens    Gemini's ephemeral tokens\n"+
-			"  /v1beta/models/{model}:generateContent, :predict   images of Gemini and Imagen\n", http.StatusNotFound)
-	}
-}
-
-func at(r *http.Request, path string) *http.Request {
-	r = r.Clone(r.Context())
-	r.URL.Path = path
-	return r
-}
-
-var realtimePath = regexp.MustCompile(`^(/openai)?/v1/realtime(/.*)?$`)
 
 const closeTimeout = 10 * time.Second
 

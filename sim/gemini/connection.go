@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"voicegw/sim/fault"
-	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
@@ -33,21 +32,21 @@ type connection struct {
 }
 
 func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
-	key := rest.GoogleKeyOf(r)
+	key := wire.GoogleKeyOf(r)
 	class := wire.ClassifyKey(key)
 	if class == wire.KeyMissing {
 		// The HTTP layer refuses it before there is a WebSocket.
 		h.opts.Stats.Refused.Add(1)
-		rest.Refuse(w, rest.Google, rest.GoogleKey(key))
+		wire.Refuse(w, wire.GoogleError, wire.GoogleKey(key))
 		return
 	}
 	answer := func(a fault.Action) bool {
 		switch a.Kind {
 		case fault.Quota:
 			h.opts.Stats.Refused.Add(1)
-			rest.Refuse(w, rest.Google, &rest.Error{Status: http.StatusTooManyRequests, Message: reasonQuota})
+			wire.Refuse(w, wire.GoogleError, &wire.Error{Status: http.StatusTooManyRequests, Message: reasonQuota})
 		case fault.HTTPError:
-			rest.Refuse(w, rest.Google, &rest.Error{Status: a.Code, Message: cmp.Or(a.Reason, http.StatusText(a.Code))})
+			wire.Refuse(w, wire.GoogleError, &wire.Error{Status: a.Code, Message: cmp.Or(a.Reason, http.StatusText(a.Code))})
 		default:
 			return false
 		}

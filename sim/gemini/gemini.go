@@ -29,7 +29,6 @@ import (
 	"net/http"
 	"regexp"
 
-	"voicegw/sim/rest"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
@@ -60,7 +59,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	at, ok := parsePath(r.URL.Path)
 	if !ok {
-		rest.Refuse(w, rest.Google, &rest.Error{Status: http.StatusNotFound, Message: "The requested URL " + r.URL.Path +
+		wire.Refuse(w, wire.GoogleError, &wire.Error{Status: http.StatusNotFound, Message: "The requested URL " + r.URL.Path +
 			" was not found on this server."})
 		return
 	}
@@ -73,18 +72,18 @@ func (h *Handler) speak(name, text string) voice.Utterance {
 }
 
 type route struct {
-	version     string // of rest.GeminiAPI or rest.VertexAI
+	version     string // of wire.GeminiAPI or wire.VertexAI
 	vertex      bool
 	constrained bool // the method for ephemeral tokens
 }
 
 // One official client, @google/genai, sends the path with a doubled leading slash if its base URL is set.
 var (
-	developerPath = regexp.MustCompile(`^/{1,2}ws/google\.ai\.generativelanguage\.(` + rest.Versions(rest.GeminiAPI) +
+	developerPath = regexp.MustCompile(`^/{1,2}ws/google\.ai\.generativelanguage\.(` + wire.Versions(wire.GeminiAPI) +
 		`)\.GenerativeService\.BidiGenerateContent(Constrained)?$`)
-	vertexPath = regexp.MustCompile(`^/{1,2}ws/google\.cloud\.aiplatform\.(` + rest.Versions(rest.VertexAI) +
+	vertexPath = regexp.MustCompile(`^/{1,2}ws/google\.cloud\.aiplatform\.(` + wire.Versions(wire.VertexAI) +
 		`)\.LlmBidiService/BidiGenerateContent$`)
-	tokensPath = regexp.MustCompile(`^/{1,2}` + rest.Versions(rest.GeminiAPI) + `/(?:auth_tokens|authTokens)$`)
+	tokensPath = regexp.MustCompile(`^/{1,2}` + wire.Versions(wire.GeminiAPI) + `/(?:auth_tokens|authTokens)$`)
 )
 
 // Handles reports whether path belongs to this wire. A server that mounts several wires calls it before it passes a

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"voicegw/internal/strict"
-	"voicegw/sim/rest"
+	"voicegw/sim/wire"
 )
 
 // Ephemeral tokens (https://ai.google.dev/gemini-api/docs/ephemeral-tokens, read 2026-11-20): by default one use,
@@ -53,10 +53,10 @@ type tokenRequest struct {
 }
 
 func (h *Handler) serveTokens(w http.ResponseWriter, r *http.Request) {
-	refused := rest.GoogleKey(rest.GoogleKeyOf(r))
+	refused := wire.GoogleKey(wire.GoogleKeyOf(r))
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		refused = &rest.Error{Status: http.StatusMethodNotAllowed, Message: "auth_tokens are made with POST."}
+		refused = &wire.Error{Status: http.StatusMethodNotAllowed, Message: "auth_tokens are made with POST."}
 	}
 	name := ""
 	if refused == nil {
@@ -64,7 +64,7 @@ func (h *Handler) serveTokens(w http.ResponseWriter, r *http.Request) {
 	}
 	if refused != nil {
 		h.opts.Stats.Refused.Add(1)
-		rest.Refuse(w, rest.Google, refused)
+		wire.Refuse(w, wire.GoogleError, refused)
 		return
 	}
 	h.opts.Stats.Tokens.Add(1)
@@ -72,14 +72,14 @@ func (h *Handler) serveTokens(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"name": name}) // fails only if the client is gone
 }
 
-func (t *tokenStore) create(body io.Reader, now time.Time) (name string, refused *rest.Error) {
+func (t *tokenStore) create(body io.Reader, now time.Time) (name string, refused *wire.Error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
-		return "", &rest.Error{Status: http.StatusRequestEntityTooLarge, Message: "Request payload size exceeds the limit."}
+		return "", &wire.Error{Status: http.StatusRequestEntityTooLarge, Message: "Request payload size exceeds the limit."}
 	}
 	tok, problem := parseToken(text, now)
 	if problem != "" {
-		return "", &rest.Error{Status: http.StatusBadRequest, Message: problem}
+		return "", &wire.Error{Status: http.StatusBadRequest, Message: problem}
 	}
 	name = tokenPrefix + strings.ToLower(rand.Text())
 	t.mu.Lock()

@@ -19,7 +19,6 @@ import (
 	"voicegw/internal/livewire"
 	"voicegw/internal/openaiwire"
 	"voicegw/sim/fault"
-	"voicegw/sim/rest"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
@@ -42,8 +41,8 @@ func Handles(path string) bool {
 // ServeHTTP serves the WebSocket; a path below it and another method get 404 with an explanation.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, azure := strings.CutPrefix(r.URL.Path, "/openai")
-	key := rest.OpenAIKeyOf(r)
-	no := rest.OpenAIKey(key)
+	key := wire.OpenAIKeyOf(r)
+	no := wire.OpenAIKey(key)
 	if wire.ClassifyKey(key) == wire.KeyQuota {
 		no = nil // session.start is refused
 	}
@@ -59,7 +58,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if no != nil {
 		h.opts.Stats.Refused.Add(1)
-		rest.Refuse(w, rest.OpenAI, no)
+		wire.Refuse(w, wire.OpenAIError, no)
 		return
 	}
 	h.opts.Serve(w, r, fault.APIOpenAILive, wire.ConnOptions{}, func(ws *wire.Conn, begin wire.Begin, first []fault.Action) {

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"voicegw/internal/openaiwire"
-	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
@@ -63,7 +62,7 @@ func (r *refusal) reason() string { return r.err.Type + "." + r.err.Code }
 
 func refuseKey(key string) *refusal {
 	if class := wire.ClassifyKey(key); class == wire.KeyInvalid || class == wire.KeyExpired {
-		return &refusal{3000, rest.OpenAIKey(key)}
+		return &refusal{3000, wire.OpenAIKey(key)}
 	}
 	return nil
 }

@@ -22,7 +22,6 @@ import (
 
 	"voicegw/internal/openaiwire"
 	"voicegw/sim/fault"
-	"voicegw/sim/rest"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
@@ -67,11 +66,11 @@ func (h *Handler) unauthorized(w http.ResponseWriter) {
 
 func writeError(w http.ResponseWriter, status int, e *openaiwire.Error) {
 	e.Status = status
-	rest.Refuse(w, rest.OpenAI, e)
+	wire.Refuse(w, wire.OpenAIError, e)
 }
 
 func keyOf(r *http.Request) string {
-	if k := rest.OpenAIKeyOf(r); k != "" {
+	if k := wire.OpenAIKeyOf(r); k != "" {
 		return k
 	}
 	for _, line := range r.Header.Values("Sec-Websocket-Protocol") {

@@ -210,12 +210,3 @@ func RetryAfter(w http.ResponseWriter, d time.Duration) {
 	w.Header().Set("Retry-After", strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10))
 	w.Header().Set("Retry-After-Ms", strconv.FormatInt(d.Milliseconds(), 10))
 }
-
-// statusNames are Google's words for HTTP statuses (https://cloud.google.com/apis/design/errors, read 2026-11-20).
-var statusNames = map[int]string{
-	400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 409: "ABORTED",
-	429: "RESOURCE_EXHAUSTED", 501: "UNIMPLEMENTED", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
-}
-
-// StatusName returns Google's word for an HTTP status.
-func StatusName(code int) string { return cmp.Or(statusNames[code], "INTERNAL") }

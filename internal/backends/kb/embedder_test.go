@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"voicegw/sim/rest"
+	"voicegw/sim"
 )
 
 // fakeEmbedder is a kb.Embedder with the simulator's vectors, which depend only on the text. They are much worse than
@@ -54,7 +54,7 @@ func (e *fakeEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, 
 	}
 	vectors := make([][]float32, len(texts))
 	for i, text := range texts {
-		vectors[i] = rest.Vector(text, dimensions)
+		vectors[i] = sim.Vector(text, dimensions)
 	}
 	return vectors, nil
 }

@@ -13,7 +13,10 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// genai depends on opencensus, which starts a goroutine at its import.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
 
 var modified = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 

@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"encoding/json"
@@ -84,7 +84,7 @@ func (s *speaker) call(call scenario.Call) {
 		if s.x.over || !s.spend() {
 			return
 		}
-		s.x.Pause(s.h.between)
+		s.x.Pause(s.server.between)
 		made.Function.Arguments += piece
 		if s.r.Stream {
 			s.delta(object{"tool_calls", []object{{"index", index, "function", object{"arguments", piece}}}}, nil)

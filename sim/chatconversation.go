@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"cmp"
@@ -89,9 +89,9 @@ func read(messages []message) conversation {
 
 // turn is the model's answer to the conversation: everything before the last input is
 // replayed, so that nothing has to be kept between requests.
-func (h *Handler) turn(r *chatRequest, now time.Time) scenario.Turn {
+func (s *Server) turn(r *chatRequest, now time.Time) scenario.Turn {
 	c := read(r.Messages)
-	d := h.opts.Scenario.NewDialogue(h.opts.Seed ^ c.seed())
+	d := s.opts.Scenario.NewDialogue(s.opts.Seed ^ c.seed())
 	known := scenario.Context{
 		Instructions: c.instructions, Tools: r.tools(), Now: now,
 		ToolsOff: r.choice.off, ToolRequired: r.choice.required, ToolNamed: r.choice.named,
@@ -104,7 +104,7 @@ func (h *Handler) turn(r *chatRequest, now time.Time) scenario.Turn {
 	case c.now == nil:
 		return r.format(d.Continue(known), "")
 	case c.now.results != nil:
-		h.opts.Stats.Results.Add(int64(len(c.now.results)))
+		s.opts.Stats.Results.Add(int64(len(c.now.results)))
 		return r.format(d.Results(c.now.results, known), "")
 	default:
 		return r.format(d.Hear(scenario.HeardIn(c.now.text), known), c.now.text)

@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"cmp"
@@ -63,7 +63,7 @@ func parseEmbeddings(body []byte, deployment string, azure bool) (*embeddingsReq
 	case !ok && azure: // the name of a deployment can be anything
 		m = models["text-embedding-3-small"]
 	case !ok:
-		return nil, ModelNotFound(r.model)
+		return nil, modelNotFound(r.model)
 	}
 	switch {
 	case raw.Format == nil || *raw.Format == "float":
@@ -150,7 +150,7 @@ func (r *embeddingsRequest) count(n int, empty bool, kind string, i int) *Error 
 	return nil
 }
 
-func (h *Handler) embeddings(x *exchange, body []byte, deployment string, azure bool) *Error {
+func (s *Server) embeddings(x *exchange, body []byte, deployment string, azure bool) *Error {
 	r, bad := parseEmbeddings(body, deployment, azure)
 	if bad != nil {
 		return bad
@@ -171,7 +171,7 @@ func (h *Handler) embeddings(x *exchange, body []byte, deployment string, azure 
 		}
 		vectors = append(vectors, object{"object", "embedding", "index", i, "embedding", vector})
 	}
-	h.opts.Stats.Embedded.Add(int64(len(r.texts)))
+	s.opts.Stats.Embedded.Add(int64(len(r.texts)))
 	x.JSON(object{"object", "list", "data", vectors, "model", r.model,
 		"usage", object{"prompt_tokens", r.tokens, "total_tokens", r.tokens}})
 	return nil

@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"cmp"
@@ -44,12 +44,12 @@ type openAIRequest struct {
 	Stream  bool    `json:"stream"`
 }
 
-func (h *Handler) imagesOfOpenAI(x *exchange, body []byte, deployment string, azure bool) *Error {
+func (s *Server) imagesOfOpenAI(x *exchange, body []byte, deployment string, azure bool) *Error {
 	r, o, bad := parseOpenAI(body, deployment, azure)
 	if bad != nil {
 		return bad
 	}
-	d, bad := h.draw(x, o)
+	d, bad := s.draw(x, o)
 	if bad != nil || x.over {
 		return bad
 	}
@@ -79,7 +79,7 @@ func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o
 	case r.Model == "":
 		return r, o, noModel()
 	case !azure && !openAIModels.MatchString(r.Model):
-		return r, o, ModelNotFound(r.Model)
+		return r, o, modelNotFound(r.Model)
 	case r.Stream: // (own)
 		return r, o, openaiwire.Invalid("unsupported_parameter", "stream", "Streams of images are not simulated; ask without stream.")
 	case r.Prompt == nil:

@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"bytes"
@@ -15,18 +15,12 @@ import (
 
 	openaigo "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"go.uber.org/goleak"
 	"google.golang.org/genai"
 
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
-
-func TestMain(m *testing.M) {
-	// A library below Google's SDK starts it when the program begins.
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
-}
 
 const imageScript = `
 rules:
@@ -38,7 +32,7 @@ rules:
     do: [{say: "A ${what}, as you wished."}]
 `
 
-func handler(t testing.TB) *Handler {
+func handler(t testing.TB) *Server {
 	t.Helper()
 	s, err := scenario.Parse("s", []byte(imageScript))
 	if err != nil {
@@ -47,7 +41,7 @@ func handler(t testing.TB) *Handler {
 	return New(wire.Options{Scenario: s, Stats: &wire.Stats{}})
 }
 
-func serve(t *testing.T) (url string, client *http.Client, h *Handler) {
+func serve(t *testing.T) (url string, client *http.Client, h *Server) {
 	t.Helper()
 	h = handler(t)
 	srv := httptest.NewServer(h)

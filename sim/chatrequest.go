@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"cmp"
@@ -295,5 +295,5 @@ func checkModel(name string, azure bool) *Error {
 			Message: "This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to " +
 				"use v1/completions?"}
 	}
-	return ModelNotFound(name)
+	return modelNotFound(name)
 }

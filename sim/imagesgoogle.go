@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"cmp"
@@ -72,7 +72,7 @@ type generateRequest struct {
 // pictureTokens is the cost of a 1K picture in tokens.
 const pictureTokens = 1290
 
-func (h *Handler) generateContent(x *exchange, model string, body []byte) *Error {
+func (s *Server) generateContent(x *exchange, model string, body []byte) *Error {
 	var r generateRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return invalidArgument("Invalid JSON payload received. " + err.Error())
@@ -88,7 +88,7 @@ func (h *Handler) generateContent(x *exchange, model string, body []byte) *Error
 	if bad != nil {
 		return bad
 	}
-	d, bad := h.draw(x, o)
+	d, bad := s.draw(x, o)
 	if bad != nil || x.over {
 		return bad
 	}
@@ -163,7 +163,7 @@ type predictRequest struct {
 
 const maxSamples = 4
 
-func (h *Handler) predict(x *exchange, model string, body []byte) *Error {
+func (s *Server) predict(x *exchange, model string, body []byte) *Error {
 	var r predictRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return invalidArgument("Invalid JSON payload received. " + err.Error())
@@ -175,7 +175,7 @@ func (h *Handler) predict(x *exchange, model string, body []byte) *Error {
 	if bad != nil {
 		return bad
 	}
-	d, bad := h.draw(x, o)
+	d, bad := s.draw(x, o)
 	if bad != nil || x.over {
 		return bad
 	}

@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"bytes"
@@ -30,24 +30,24 @@ type drawn struct {
 	caption  string   // the scenario's text that goes with the pictures
 }
 
-func (h *Handler) draw(x *exchange, o imageOrder) (d drawn, bad *Error) {
+func (s *Server) draw(x *exchange, o imageOrder) (d drawn, bad *Error) {
 	x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1})
 	if x.over {
 		return d, nil
 	}
-	h.opts.Stats.Responses.Add(1)
+	s.opts.Stats.Responses.Add(1)
 	var said []string
-	for _, step := range h.opts.Scenario.NewDialogue(h.opts.Seed).Draw(o.prompt).Steps {
-		switch s := step.(type) {
+	for _, step := range s.opts.Scenario.NewDialogue(s.opts.Seed).Draw(o.prompt).Steps {
+		switch t := step.(type) {
 		case scenario.Wait:
-			x.Pause(s.For)
+			x.Pause(t.For)
 		case scenario.Fault:
-			x.Do([]fault.Action{s.Action})
+			x.Do([]fault.Action{t.Action})
 		case scenario.Say:
-			if s.Refusal {
-				return drawn{refusal: s.Text}, nil
+			if t.Refusal {
+				return drawn{refusal: t.Text}, nil
 			}
-			said = append(said, s.Text)
+			said = append(said, t.Text)
 		case scenario.Calls, scenario.End: // rules for a prompt cannot contain these
 		}
 	}
@@ -67,7 +67,7 @@ func (h *Handler) draw(x *exchange, o imageOrder) (d drawn, bad *Error) {
 		}
 		d.pictures = append(d.pictures, picture)
 	}
-	h.opts.Stats.Images.Add(int64(o.count))
+	s.opts.Stats.Images.Add(int64(o.count))
 	return d, nil
 }
 

@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"encoding/json"
@@ -48,7 +48,7 @@ rules:
 `
 
 // fast is a simulator without delays.
-func fast(t *testing.T, faults string) *Handler {
+func fast(t *testing.T, faults string) *Server {
 	t.Helper()
 	return New(options(t, faults))
 }

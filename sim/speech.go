@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ type speechRequest struct {
 	Speed  *float64 `json:"speed"`
 }
 
-func (h *Handler) speech(x *exchange, body []byte, deployment string, _ bool) *Error {
+func (s *Server) speech(x *exchange, body []byte, deployment string, _ bool) *Error {
 	var r speechRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return openaiwire.Invalid("", "", "We could not parse the JSON body of your request.")
@@ -57,8 +57,8 @@ func (h *Handler) speech(x *exchange, body []byte, deployment string, _ bool) *E
 	if x.over {
 		return nil
 	}
-	h.opts.Stats.Responses.Add(1)
-	pcm := h.lines.Speak(*r.Input, voice.Options{Rate: speechRate, Voice: r.Voice, Speed: speed}).PCM
+	s.opts.Stats.Responses.Add(1)
+	pcm := s.lines.Speak(*r.Input, voice.Options{Rate: speechRate, Voice: r.Voice, Speed: speed}).PCM
 	if r.Format == "pcm" {
 		x.send("audio/pcm", pcm)
 		return nil

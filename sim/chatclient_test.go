@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // official is the provider's own Go client over a real socket.
-func official(t *testing.T, faults string, more ...option.RequestOption) (openaigo.Client, *Handler) {
+func official(t *testing.T, faults string, more ...option.RequestOption) (openaigo.Client, *Server) {
 	t.Helper()
 	o := options(t, faults)
 	h := New(o)

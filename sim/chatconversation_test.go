@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"encoding/json"

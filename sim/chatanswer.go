@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"hash/fnv"
@@ -12,7 +12,7 @@ import (
 
 // speaker makes one answer. Its choices come one after the other.
 type speaker struct {
-	h      *Handler
+	server *Server
 	x      *exchange
 	r      *chatRequest
 	id     string
@@ -40,34 +40,34 @@ type choice struct {
 	tokens int
 }
 
-func (h *Handler) chat(x *exchange, body []byte, deployment string, azure bool) *Error {
+func (s *Server) chat(x *exchange, body []byte, deployment string, azure bool) *Error {
 	r, bad := parseChat(body, deployment, azure)
 	if bad != nil {
 		return bad
 	}
 	now := time.Now()
-	turn := r.oneByOne(h.turn(r, now))
-	h.opts.Stats.Responses.Add(1)
+	turn := r.oneByOne(s.turn(r, now))
+	s.opts.Stats.Responses.Add(1)
 	x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1})
-	x.Pause(h.firstAfter)
-	s := speaker{h: h, x: x, r: r, id: "chatcmpl-" + x.IDs.Base62(29), head: object{
-		"created", now.Unix(), "model", r.Model, "service_tier", "default", "system_fingerprint", h.fingerprint(r.Model),
+	x.Pause(s.firstAfter)
+	out := speaker{server: s, x: x, r: r, id: "chatcmpl-" + x.IDs.Base62(29), head: object{
+		"created", now.Unix(), "model", r.Model, "service_tier", "default", "system_fingerprint", s.fingerprint(r.Model),
 	}}
 	if r.Stream {
 		x.Stream()
 	}
 	for i := range r.choices() {
-		s.speak(i, turn)
+		out.speak(i, turn)
 	}
-	s.end()
+	out.end()
 	return nil
 }
 
 // fingerprint names the configuration behind a model: it depends only on the seed and the model.
-func (h *Handler) fingerprint(model string) string {
+func (s *Server) fingerprint(model string) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(model)) // writing to a hash never fails
-	return "fp_" + strings.ToLower(wire.NewIDs(h.opts.Seed^sum.Sum64()).Base62(10))
+	return "fp_" + strings.ToLower(wire.NewIDs(s.opts.Seed^sum.Sum64()).Base62(10))
 }
 
 func (s *speaker) speak(index int, turn scenario.Turn) {
@@ -168,7 +168,7 @@ func (s *speaker) say(t scenario.Say) {
 		if piece == "" || !s.spend() {
 			return
 		}
-		s.x.Pause(s.h.between)
+		s.x.Pause(s.server.between)
 		s.text(kind, piece)
 		c.said += len(piece)
 	}
@@ -196,7 +196,7 @@ func (s *speaker) callTool(call scenario.Call) {
 		if s.over() {
 			return
 		}
-		s.h.opts.Stats.Calls.Add(1)
+		s.server.opts.Stats.Calls.Add(1)
 		s.call(call)
 	}
 }

@@ -1,4 +1,4 @@
-package rest
+package sim
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"voicegw/sim/wire"
 )
 
 // TestChatRefusals: the simulator refuses the same requests as the provider, with its texts and keys.
@@ -113,7 +115,7 @@ func TestKeysMethodsAndModels(t *testing.T) {
 		{"/v1beta/openai/chat/completions", "k", body("gemini-2.5-flash"), 200, "a b c"},
 		{"/openai/v1/chat/completions", "k", body("our-deployment"), 200, "a b c"},
 		{"/openai/deployments/our-own/chat/completions", "k", `{"messages":[{"role":"user","content":"count"}]}`, 200, `"model":"our-own"`},
-		{"/v1/completions", "k", body("gpt-5"), 404, "not found"},
+		{"/v1/completions", "k", body("gpt-5"), 404, "has nothing at /v1/completions"},
 	} {
 		w := postChat(h, c.path, c.key, c.body)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.text) {
@@ -146,7 +148,7 @@ func FuzzChatRequest(f *testing.F) {
 		r, bad := parseChat(body, "", false)
 		if bad != nil {
 			var e *Error
-			if !errors.As(error(bad), &e) || e.Status < 400 || e.Message == "" || !json.Valid(OpenAI(e)) {
+			if !errors.As(error(bad), &e) || e.Status < 400 || e.Message == "" || !json.Valid(wire.OpenAIError(e)) {
 				t.Fatalf("%+v", bad)
 			}
 			return

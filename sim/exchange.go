@@ -1,14 +1,12 @@
-package rest
+package sim
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"voicegw/sim/fault"
@@ -29,7 +27,7 @@ type exchange struct {
 	// Owned by the goroutine of the request.
 	w         http.ResponseWriter
 	ctx       context.Context //nolint:containedctx // the request's context, which also ends with the server
-	dialect   Dialect
+	dialect   wire.Dialect
 	faults    *fault.Injector
 	timed     []fault.Timed
 	muteUntil time.Time
@@ -46,7 +44,7 @@ type respond func(x *exchange, body []byte) *Error
 
 // serveOne runs one exchange of an API: it accepts only POST, checks the key, reads the body,
 // injects the faults due at the beginning and then calls handle.
-func serveOne(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault.API, d Dialect, key *Error, handle respond) {
+func serveOne(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault.API, d wire.Dialect, key *Error, handle respond) {
 	begin := o.Begin(api)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -169,7 +167,7 @@ func (x *exchange) do(a fault.Action) {
 			x.raw(event(a.Event, fmt.Appendf(nil, `{"object":%q,"choices":[]}`, a.Event)))
 		}
 	case fault.Quota:
-		x.refuse(quota())
+		x.refuse(wire.Quota())
 		x.over = true
 	case fault.HTTPError:
 		if !x.wrote {
@@ -283,57 +281,4 @@ func event(name string, data []byte) []byte {
 		b = append(append(append(b, "event: "...), name...), '\n')
 	}
 	return append(append(append(b, "data: "...), data...), "\n\n"...)
-}
-
-// OpenAIKeyOf returns the key of a request: Authorization: Bearer, or Azure's api-key.
-func OpenAIKeyOf(r *http.Request) string {
-	if k := r.Header.Get("Api-Key"); k != "" {
-		return k
-	}
-	if scheme, k, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
-		return strings.TrimSpace(k)
-	}
-	return ""
-}
-
-// GoogleKeyOf returns the credential of a request: query key or access_token, x-goog-api-key, or
-// Authorization: Bearer or Token.
-func GoogleKeyOf(r *http.Request) string {
-	q := r.URL.Query()
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Token") {
-		token = ""
-	}
-	return cmp.Or(q.Get("key"), q.Get("access_token"), r.Header.Get("X-Goog-Api-Key"), OpenAIKeyOf(r), strings.TrimSpace(token))
-}
-
-// API is a provider's API whose paths begin with a version.
-type API int
-
-// The APIs whose paths begin with a version.
-const (
-	GeminiAPI API = iota // Google's Gemini Developer API
-	VertexAI             // Google's Vertex AI
-	OpenAIAPI            // OpenAI's, and the endpoints of others that are compatible with it
-)
-
-// versions has every version that an official client uses by default or the documentation recommends (the sources of the
-// npm and Go packages, and the README of PyPI's google-genai, read 2026-11-29). The simulator serves only these.
-var versions = map[API][]string{
-	// npm @google/genai 3.3 uses v1, Go genai 1.77, PyPI's google-genai and npm @google/genai 2 use v1beta, and ephemeral
-	// tokens and proactive audio v1alpha.
-	GeminiAPI: {"v1", "v1beta", "v1alpha"},
-	// v1 is for GOOGLE_GENAI_API_VERSION, and on Vertex' own pages.
-	VertexAI: {"v1beta1", "v1"},
-	// npm openai 7.59, Go openai-go 3.99 and npm @openai/agents-realtime 0.20; the same at Azure, and at Google.
-	OpenAIAPI: {"v1", "openai/v1", "v1beta/openai"},
-}
-
-// Versions returns a regular expression without groups that matches the versions of some APIs.
-func Versions(apis ...API) string {
-	var all []string
-	for _, api := range apis {
-		all = append(all, versions[api]...)
-	}
-	return "(?:" + strings.Join(all, "|") + ")"
 }
