@@ -144,8 +144,8 @@ func (p picture) shape(random *rand.Rand, shade uint8) {
 	size := min(w, h)/12 + random.IntN(min(w, h)/5+1)
 	inside := [...]func(dx, dy int) bool{
 		func(dx, dy int) bool { return dx*dx+dy*dy <= size*size },
-		func(dx, dy int) bool { return 2*abs(dy) <= size },
-		func(dx, dy int) bool { return dy <= size/2 && 2*abs(dx) <= dy+size/2 },
+		func(dx, dy int) bool { return 2*max(dy, -dy) <= size },
+		func(dx, dy int) bool { return dy <= size/2 && 2*max(dx, -dx) <= dy+size/2 },
 	}[random.IntN(3)]
 	for py := max(0, y-size); py < min(h, y+size+1); py++ {
 		row := p.Pix[py*p.Stride : py*p.Stride+w]
@@ -156,5 +156,3 @@ func (p picture) shape(random *rand.Rand, shade uint8) {
 		}
 	}
 }
-
-func abs(n int) int { return max(n, -n) }

@@ -38,14 +38,13 @@ type conn struct {
 	dialogue  *scenario.Dialogue
 	memory    []scenario.Memory
 	context   int // tokens that are not of audio
-	agenda    wire.Agenda
+	later     wire.Pending
 	in        input
 	out       output
 	pending   []appended // in the order of their places
 	delegated []string   // the ids of delegations, the newest last
 	calls     int
-	due       []fault.Action // faults of the events already sent, for settle
-	closing   *ending        // set by session.close
+	closing   *ending // set by session.close
 
 	// Faults.
 	quota    bool // the balance is exhausted
@@ -70,7 +69,7 @@ type ending struct {
 
 // Due is when something happens without the client.
 func (c *conn) Due() (time.Time, bool) {
-	at, ok := c.agenda.Next()
+	at, ok := c.later.Next()
 	if next, more := c.in.next(c); more && (!ok || next.Before(at)) {
 		at, ok = next, true
 	}
@@ -80,7 +79,7 @@ func (c *conn) Due() (time.Time, bool) {
 // Proceed does all that is due.
 func (c *conn) Proceed(now time.Time) {
 	c.settle()
-	c.agenda.Run(now, c.w.Closed)
+	c.later.Run(now, c.w.Closed)
 	for next, ok := c.in.next(c); ok && !next.After(now) && !c.w.Closed(); next, ok = c.in.next(c) {
 		c.tick(next)
 		c.settle()
@@ -89,20 +88,7 @@ func (c *conn) Proceed(now time.Time) {
 	c.settle()
 }
 
-func (c *conn) after(d time.Duration, do func()) {
-	c.agenda.Add(time.Now().Add(d), func(time.Time) { do() })
-}
-
-// settle injects the faults of the events sent since the last call. The limit is for a script that answers each event
-// with another.
-func (c *conn) settle() {
-	for i := 0; i < 100 && len(c.due) > 0; i++ {
-		due := c.due
-		c.due = nil
-		c.Commit(due)
-	}
-	c.due = nil
-}
+func (c *conn) settle() { c.later.Settle(c.Commit) }
 
 func (c *conn) emit(e openaiwire.ServerEvent) {
 	frame, err := e.Encode(c.ids.IDs)
@@ -111,7 +97,7 @@ func (c *conn) emit(e openaiwire.ServerEvent) {
 		c.log.Error("event not sent", "event", e.Type, "error", err)
 		return
 	}
-	c.due = append(c.due, c.w.Send(e.Type, c.out.turn, frame)...)
+	c.later.Sent(c.w.Send(e.Type, c.out.turn, frame))
 }
 
 // acknowledge answers a client's event. Azure's documentation shows no client_event_id.
@@ -184,14 +170,14 @@ func (c *conn) start(e *livewire.ClientEvent) *openaiwire.Error {
 	c.log.Info("session started", "model", s.Model, "azure", c.azure)
 	c.Commit(c.w.At(fault.Point{At: fault.AtSetup}))
 	if life > 0 {
-		c.after(life, func() { c.end(livewire.ReasonExpired, "") })
+		c.later.After(life, func() { c.end(livewire.ReasonExpired, "") })
 	}
-	c.after(livewire.NoAudioLife, func() {
+	c.later.After(livewire.NoAudioLife, func() {
 		if !c.in.any {
 			c.end(livewire.ReasonExpired, "")
 		}
 	})
-	c.after(usageEvery, c.usage)
+	c.later.After(usageEvery, c.usage)
 	return nil
 }
 
@@ -205,7 +191,7 @@ func (c *conn) usage() {
 		c.context -= size - livewire.Tokens(c.sess.Instructions) - livewire.MaxInputTokens
 	}
 	c.emit(livewire.Usage(float64(c.in.ms/1000), float64(size)/livewire.ContextTokens))
-	c.after(usageEvery, c.usage)
+	c.later.After(usageEvery, c.usage)
 }
 
 func (c *conn) remember(who, text string) {
@@ -241,8 +227,8 @@ func (c *conn) handle(e *livewire.ClientEvent) *openaiwire.Error {
 		return c.playFixture(e)
 	case livewire.Close:
 		c.closing = &ending{e.ID, time.Now().Add(livewire.DrainFor)}
-		c.after(quietBefore, func() {}) // to look again
-		c.after(livewire.DrainFor, func() {})
+		c.later.After(quietBefore, func() {}) // to look again
+		c.later.After(livewire.DrainFor, func() {})
 	}
 	return nil
 }
@@ -357,7 +343,7 @@ func (c *conn) Commit(as []fault.Action) {
 	for _, a := range as {
 		switch a.Kind {
 		case fault.GoAway: // nothing announces the end
-			c.after(a.For, func() { c.expire(a) })
+			c.later.After(a.For, func() { c.expire(a) })
 		case fault.Expire:
 			c.expire(a)
 		case fault.Quota:

@@ -170,7 +170,7 @@ func (c *conn) sendAudio(now int64, sound []byte, size int) {
 		sound = append(slices.Clip(sound), out.quiet[min(len(sound), size):]...)
 		event = livewire.AppendAudioDelta(make([]byte, 0, len(sound)*4/3+100), sound, start)
 	}
-	c.due = append(c.due, c.w.Send(livewire.AudioDelta, out.turn, event)...)
+	c.later.Sent(c.w.Send(livewire.AudioDelta, out.turn, event))
 }
 
 // advance carries out the steps that are due, until a line is being spoken.
@@ -262,7 +262,7 @@ func (c *conn) delegate(call scenario.Call) {
 		}
 	}
 	if call.Late > 0 {
-		c.after(call.Late, announce)
+		c.later.After(call.Late, announce)
 	} else {
 		announce()
 	}

@@ -33,13 +33,12 @@ type conn struct {
 	in       input
 	// running are the responses in progress; at most one is not aside.
 	running []*response
-	agenda  wire.Agenda
+	later   wire.Pending
 	turn    int // responses begun
 	refused int // errors sent
 	calls   int // tool calls made
 	spending
-	due  []fault.Action // faults of the events already sent, for settle
-	idle int            // incremented whenever a pending idle timeout becomes void
+	idle int // incremented whenever a pending idle timeout becomes void
 }
 
 type spending struct {
@@ -56,31 +55,15 @@ func (c *conn) run(first []fault.Action) {
 	c.Commit(c.w.At(fault.Point{At: fault.AtSetup}))
 	c.settle()
 	if life := c.opts.ConnectionLife; life > 0 || life == 0 && !c.model.local {
-		c.after(sessionLife(c.opts), func() { c.expire(fault.Action{}) })
+		c.later.After(sessionLife(c.opts), func() { c.expire(fault.Action{}) })
 	}
 	c.w.Run(c, wire.ShuttingDown)
 }
 
-func (c *conn) after(d time.Duration, do func()) {
-	c.agenda.Add(time.Now().Add(d), func(time.Time) { do() })
-}
-
-// settle injects the faults of the events sent since the last call. These faults send events too; the limit is for a
-// script that answers each event with another.
-func (c *conn) settle() {
-	for range 100 {
-		if len(c.due) == 0 {
-			return
-		}
-		due := c.due
-		c.due = nil
-		c.Commit(due)
-	}
-	c.due = nil
-}
+func (c *conn) settle() { c.later.Settle(c.Commit) }
 
 func (c *conn) Due() (time.Time, bool) {
-	at, ok := c.agenda.Next()
+	at, ok := c.later.Next()
 	for _, r := range c.running {
 		if !ok || r.next.Before(at) {
 			at, ok = r.next, true
@@ -91,7 +74,7 @@ func (c *conn) Due() (time.Time, bool) {
 
 func (c *conn) Proceed(now time.Time) {
 	c.settle()
-	c.agenda.Run(now, c.w.Closed)
+	c.later.Run(now, c.w.Closed)
 	c.settle()
 	for _, r := range slices.Clone(c.running) {
 		c.advance(r, now)
@@ -104,7 +87,7 @@ func (c *conn) Commit(as []fault.Action) {
 		switch a.Kind {
 		case fault.GoAway:
 			// OpenAI announces nothing; the session expires.
-			c.after(a.For, func() { c.expire(a) })
+			c.later.After(a.For, func() { c.expire(a) })
 		case fault.Expire:
 			c.expire(a)
 		case fault.Quota:

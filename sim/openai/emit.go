@@ -35,7 +35,7 @@ func (c *conn) emit(events ...openaiwire.ServerEvent) {
 }
 
 func (c *conn) sent(event string, frame []byte) {
-	c.due = append(c.due, c.w.Send(event, c.turn, frame)...)
+	c.later.Sent(c.w.Send(event, c.turn, frame))
 }
 
 // emitWords sends a delta, padded to a multiple of 16 characters, as recorded.

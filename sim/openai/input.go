@@ -231,7 +231,7 @@ func (c *conn) transcribe(it *item, words string) {
 		return
 	}
 	if !slices.Contains(openaiwire.TranscriptionModels, t.Model) { // an Azure deployment that does not exist
-		c.after(transcriptFirst, func() {
+		c.later.After(transcriptFirst, func() {
 			c.emit(openaiwire.TranscriptionFailed(it.ID, "DeploymentNotFound",
 				fmt.Sprintf("Input transcription failed for item '%s'.", it.ID)))
 		})
@@ -247,7 +247,7 @@ func (c *conn) transcribe(it *item, words string) {
 	}
 	at := transcriptFirst
 	for _, d := range deltas {
-		c.after(at, func() {
+		c.later.After(at, func() {
 			c.emitWords(openaiwire.Event("conversation.item.input_audio_transcription.delta", it.ID, d), d)
 		})
 		at += transcriptWord
@@ -257,7 +257,7 @@ func (c *conn) transcribe(it *item, words string) {
 		heard = 0
 	}
 	usage := transcriptionUsage(t.Model, heard, len(deltas))
-	c.after(at+transcriptLast, func() {
+	c.later.After(at+transcriptLast, func() {
 		it.Content[0].Transcript = &words
 		c.tell("conversation.item.input_audio_transcription.completed", it.ID, words, usage)
 	})
@@ -285,7 +285,7 @@ func (c *conn) armIdle(r *response) {
 	c.idle++
 	mine, start, idle := c.idle, c.in.clockMS(), int64(*t.IdleTimeoutMS)
 	played := max(time.Until(r.heardTo), 0)
-	c.after(played+time.Duration(idle)*time.Millisecond, func() {
+	c.later.After(played+time.Duration(idle)*time.Millisecond, func() {
 		if c.idle == mine {
 			c.timeout(max(start, c.in.clockMS()-idle))
 		}

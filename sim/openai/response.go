@@ -239,7 +239,7 @@ func (c *conn) finish(r *response, status string, details ...any) {
 		}})
 	}
 	for _, call := range r.late {
-		c.after(call.Late, func() { c.lateResponse(call) })
+		c.later.After(call.Late, func() { c.lateResponse(call) })
 	}
 	if !r.aside {
 		c.armIdle(r)
@@ -296,7 +296,7 @@ func (c *conn) cancelCall(r *response, a fault.Action) {
 		return
 	}
 	r.next = r.next.Add(a.For + time.Hour) // it stays open until then
-	c.after(a.For, func() { c.finish(r, openaiwire.Cancelled, "reason", "turn_detected") })
+	c.later.After(a.For, func() { c.finish(r, openaiwire.Cancelled, "reason", "turn_detected") })
 }
 
 // sendCall sends one function_call item. With models of the second generation
@@ -341,7 +341,7 @@ func (m model) style(args json.RawMessage) string {
 
 func (c *conn) lateResponse(call scenario.Call) {
 	if c.active() != nil {
-		c.after(100*time.Millisecond, func() { c.lateResponse(call) })
+		c.later.After(100*time.Millisecond, func() { c.lateResponse(call) })
 		return
 	}
 	call.Late = 0

@@ -89,8 +89,6 @@ func dayOf(text string, now time.Time) time.Time {
 	return now.AddDate(0, 0, days)
 }
 
-var numbers = []string{"", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
-
 // clockOf parses a time of day. An hour from 1 to 6 without am or pm is in the afternoon.
 func clockOf(hour, minute, half string) (time.Duration, bool) {
 	hour = strings.ToLower(hour)
@@ -101,7 +99,7 @@ func clockOf(hour, minute, half string) (time.Duration, bool) {
 	word = strings.TrimRight(strings.TrimSuffix(strings.TrimSuffix(word, "am"), "pm"), ".")
 	h, err := strconv.Atoi(word)
 	if err != nil {
-		h = slices.Index(numbers, word)
+		h = slices.Index(units, word)
 	}
 	m, _ := strconv.Atoi(minute) // empty means 0
 	half = strings.ReplaceAll(strings.ToLower(half), ".", "")
@@ -121,7 +119,7 @@ func durationOf(long []string) time.Duration {
 		if n, ok := map[string]time.Duration{"an": 1, "fifteen": 15, "thirty": 30, "forty-five": 45}[strings.ToLower(s)]; ok {
 			return n
 		}
-		if i := slices.Index(numbers, strings.ToLower(s)); i > 0 {
+		if i := slices.Index(units, strings.ToLower(s)); i > 0 {
 			return time.Duration(i)
 		}
 		n, _ := strconv.Atoi(s) // only digits

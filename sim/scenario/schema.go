@@ -16,7 +16,6 @@ const maxSchemaDepth = 8
 type schema struct {
 	kind     string // string, integer, number, boolean, array, object; "" if unknown
 	format   string
-	desc     string
 	enum     []any
 	def      any
 	examples []any
@@ -32,21 +31,20 @@ type property struct {
 }
 
 type rawSchema struct {
-	Type        json.RawMessage   `json:"type"`
-	Format      string            `json:"format"`
-	Pattern     string            `json:"pattern"`
-	Description string            `json:"description"`
-	Enum        []any             `json:"enum"`
-	Const       any               `json:"const"`
-	Default     any               `json:"default"`
-	Example     any               `json:"example"`
-	Examples    []any             `json:"examples"`
-	Minimum     *float64          `json:"minimum"`
-	Properties  json.RawMessage   `json:"properties"`
-	Required    []string          `json:"required"`
-	Items       json.RawMessage   `json:"items"`
-	AnyOf       []json.RawMessage `json:"anyOf"`
-	OneOf       []json.RawMessage `json:"oneOf"`
+	Type       json.RawMessage   `json:"type"`
+	Format     string            `json:"format"`
+	Pattern    string            `json:"pattern"`
+	Enum       []any             `json:"enum"`
+	Const      any               `json:"const"`
+	Default    any               `json:"default"`
+	Example    any               `json:"example"`
+	Examples   []any             `json:"examples"`
+	Minimum    *float64          `json:"minimum"`
+	Properties json.RawMessage   `json:"properties"`
+	Required   []string          `json:"required"`
+	Items      json.RawMessage   `json:"items"`
+	AnyOf      []json.RawMessage `json:"anyOf"`
+	OneOf      []json.RawMessage `json:"oneOf"`
 }
 
 func parseSchema(raw json.RawMessage) schema { return parseSchemaAt(raw, 0) }
@@ -57,7 +55,7 @@ func parseSchemaAt(raw json.RawMessage, depth int) schema {
 		return schema{}
 	}
 	s := schema{
-		kind: typeName(r.Type), format: formOf(r.Format, r.Pattern), desc: r.Description, enum: r.Enum, def: r.Default,
+		kind: typeName(r.Type), format: formOf(r.Format, r.Pattern), enum: r.Enum, def: r.Default,
 		examples: r.Examples, min: r.Minimum, required: r.Required,
 	}
 	if r.Const != nil {
@@ -77,7 +75,7 @@ func parseSchemaAt(raw json.RawMessage, depth int) schema {
 	if s.kind == "" {
 		for _, alt := range append(r.AnyOf, r.OneOf...) {
 			if a := parseSchemaAt(alt, depth+1); a.kind != "" && a.kind != "null" {
-				a.desc, a.def = s.desc, s.def
+				a.def = s.def
 				return a
 			}
 		}

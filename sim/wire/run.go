@@ -85,6 +85,32 @@ func (a *Agenda) Run(now time.Time, closed func() bool) {
 	}
 }
 
+// Pending holds what the connections of OpenAI's wires do later: actions, and the faults of events already sent.
+type Pending struct {
+	Agenda
+	due []fault.Action
+}
+
+// After adds an action.
+func (p *Pending) After(d time.Duration, do func()) {
+	p.Add(time.Now().Add(d), func(time.Time) { do() })
+}
+
+// Sent takes the faults that are due at an event. They wait for Settle, so that the state does not change while events
+// are being sent.
+func (p *Pending) Sent(faults []fault.Action) { p.due = append(p.due, faults...) }
+
+// Settle commits the faults of the events sent since the last call. They send events too; the limit is for a script
+// that answers each event with another.
+func (p *Pending) Settle(commit func([]fault.Action)) {
+	for i := 0; i < 100 && len(p.due) > 0; i++ {
+		due := p.due
+		p.due = nil
+		commit(due)
+	}
+	p.due = nil
+}
+
 // PlanCall applies the faults of a call to it and returns the other faults. made is the id of a call without its own.
 func PlanCall(call *scenario.Call, made string, as []fault.Action) (others []fault.Action) {
 	for _, a := range as {
