@@ -9,6 +9,7 @@ import (
 
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
+	"voicegw/registry/document"
 )
 
 // judge compares the turns before x with the script's expectations; parts of a turn may arrive shortly after its end.
@@ -102,16 +103,9 @@ func matches(re *regexp.Regexp, want bool, what string, said voice.Transcripts, 
 		return
 	}
 	not := map[bool]string{false: "not "}[want]
-	unmet("expected %s %sto match %s; it is %q", what, not, strings.TrimPrefix(re.String(), "(?is)"), shorten(said.String()))
+	unmet("expected %s %sto match %s; it is %q", what, not, strings.TrimPrefix(re.String(), "(?is)"), document.Shorten(said.String(), 200))
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
 func list(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
-
-func shorten(s string) string {
-	if r := []rune(s); len(r) > 200 {
-		return string(r[:200]) + "…"
-	}
-	return s
-}

@@ -22,6 +22,7 @@ import (
 
 	phone "voicegw/gateway/phone"
 	"voicegw/internal/bounded"
+	"voicegw/internal/textutil"
 )
 
 // CarrierOptions describe a simulated carrier.
@@ -205,7 +206,7 @@ func (c *Carrier) ask(ctx context.Context, made call) (string, error) {
 	case err != nil:
 		return "", err
 	case resp.StatusCode != http.StatusOK:
-		return "", fmt.Errorf("the gateway answered %s: %s", resp.Status, shorten(body))
+		return "", fmt.Errorf("the gateway answered %s: %s", resp.Status, textutil.Shorten(string(body), maxShown))
 	default:
 		return string(body), nil
 	}
@@ -237,7 +238,7 @@ type streamNoun struct {
 func (c *Carrier) follow(document string) (*streamNoun, []verb, error) {
 	var t twiml
 	if err := xml.Unmarshal([]byte(document), &t); err != nil {
-		return nil, nil, fmt.Errorf("the answer is no TwiML: %w: %s", err, shorten([]byte(document)))
+		return nil, nil, fmt.Errorf("the answer is no TwiML: %w: %s", err, textutil.Shorten(document, maxShown))
 	}
 	for i, v := range t.Verbs {
 		switch v.XMLName.Local {

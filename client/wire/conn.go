@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"voicegw/internal/textutil"
 	"voicegw/protocol"
 )
 
@@ -55,15 +56,11 @@ func inTurn(turn int) protocol.Header { return protocol.Header{Turn: turn} }
 
 // wrong is the error of a message that breaks a wire's rules, with its beginning.
 func wrong(data []byte, format string, args ...any) error {
-	return fmt.Errorf("the gateway sent %s: %w", shorten(data), fmt.Errorf(format, args...))
+	return fmt.Errorf("the gateway sent %s: %w", textutil.Shorten(string(data), maxShown), fmt.Errorf(format, args...))
 }
 
-func shorten(data []byte) string {
-	if len(data) > 120 {
-		return string(data[:120]) + "…"
-	}
-	return string(data)
-}
+// maxShown bounds the part of a message in an error, in bytes.
+const maxShown = 120
 
 func (b *inbox) empty() bool {
 	b.mu.Lock()
