@@ -35,7 +35,7 @@ func newTestSession(t *testing.T, setup string) (*session, *recorder) {
 	if cerr != nil {
 		t.Fatal(cerr)
 	}
-	cfg, cerr := configure(m.setup, route{version: "v1beta"})
+	cfg, cerr := configure(m.Setup, route{version: "v1beta"})
 	if cerr != nil {
 		t.Fatal(cerr)
 	}

@@ -112,7 +112,7 @@ func (c *connection) Handle(data []byte) {
 // setup handles the first message. Any error, a wrong key included, is reported
 // only now: the handshake succeeds with any key.
 func (c *connection) setup(m clientMessage) *closeError {
-	if m.setup == nil {
+	if m.Setup == nil {
 		return invalid("setup must be the first message and only the first")
 	}
 	now := time.Now()
@@ -122,11 +122,11 @@ func (c *connection) setup(m clientMessage) *closeError {
 	case wire.KeyExpired:
 		return c.refused(invalid(reasonExpiredKey))
 	}
-	ends, err := c.authorize(m.setup, now)
+	ends, err := c.authorize(m.Setup, now)
 	if err != nil {
 		return c.refused(err)
 	}
-	cfg, err := configure(m.setup, c.at)
+	cfg, err := configure(m.Setup, c.at)
 	if err != nil {
 		return c.refused(err)
 	}

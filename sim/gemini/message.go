@@ -21,11 +21,12 @@ import (
 // clientMessage is one parsed message from the client: exactly one field is set (https://ai.google.dev/api/live,
 // BidiGenerateContentClientMessage, read 2026-11-20).
 type clientMessage struct {
-	setup         *setupMessage
-	content       *contentMessage
-	realtime      *realtimeMessage
-	toolResponse  *toolResponseMessage
-	contextUpdate *contextUpdateMessage
+	Setup         *setupMessage         `json:"setup"`
+	Content       *contentMessage       `json:"clientContent"`
+	ToolResponse  *toolResponseMessage  `json:"toolResponse"`
+	ContextUpdate *contextUpdateMessage `json:"contextUpdate"`
+
+	realtime *realtimeMessage
 }
 
 type setupMessage struct {
@@ -257,29 +258,17 @@ func jsonProblem(data []byte) string {
 	return "Unexpected token.\n" + text + "\n^"
 }
 
-func typedMessage(out map[string]any) (clientMessage, *closeError) {
-	var m clientMessage
-	for key, val := range out {
-		switch key {
-		case "setup":
-			m.setup = &setupMessage{}
-			m.setup.raw, _ = val.(map[string]any)
-			return m, retype(val, m.setup)
-		case "clientContent":
-			m.content = &contentMessage{}
-			return m, retype(val, m.content)
-		case "toolResponse":
-			m.toolResponse = &toolResponseMessage{}
-			return m, retype(val, m.toolResponse)
-		case "contextUpdate":
-			m.contextUpdate = &contextUpdateMessage{}
-			return m, retype(val, m.contextUpdate)
-		default:
-			fields, _ := val.(map[string]any)
-			return realtimeFrom(fields)
-		}
+func typedMessage(out map[string]any) (m clientMessage, err *closeError) {
+	if fields, ok := out["realtimeInput"].(map[string]any); ok {
+		return realtimeFrom(fields)
 	}
-	return m, invalid(reasonInvalidArgument)
+	if err := retype(out, &m); err != nil {
+		return m, err
+	}
+	if m.Setup != nil {
+		m.Setup.raw, _ = out["setup"].(map[string]any)
+	}
+	return m, nil
 }
 
 func retype(val any, into any) *closeError {

@@ -46,8 +46,8 @@ func TestSpellings(t *testing.T) {
 			t.Errorf("%s: %v, %v", p[0], errA, errB)
 			continue
 		}
-		if a.setup != nil {
-			a.setup.raw, b.setup.raw = nil, nil
+		if a.Setup != nil {
+			a.Setup.raw, b.Setup.raw = nil, nil
 		}
 		if !reflect.DeepEqual(a, b) {
 			t.Errorf("differ:\n%+v\n%+v", a, b)
@@ -80,9 +80,9 @@ func FuzzParseMessage(f *testing.F) {
 		} else if m == (clientMessage{}) {
 			t.Error("neither a message nor an error")
 		}
-		if m.setup != nil {
+		if m.Setup != nil {
 			for _, r := range []route{{version: "v1beta"}, {version: "v1beta1", vertex: true}} {
-				if _, err := configure(m.setup, r); err != nil && err.Reason == "" {
+				if _, err := configure(m.Setup, r); err != nil && err.Reason == "" {
 					t.Error("a refusal without a reason")
 				}
 			}
@@ -281,7 +281,7 @@ func TestThoughts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := configure(m.setup, route{version: "v1beta"})
+		c, err := configure(m.Setup, route{version: "v1beta"})
 		if err != nil || c.thoughts != want {
 			t.Errorf("%s: thoughts %v, %v; want %v", setup, c.thoughts, err, want)
 		}

@@ -114,17 +114,17 @@ func (s *session) handle(now time.Time, m clientMessage) *closeError {
 		return nil
 	}
 	switch {
-	case m.setup != nil:
+	case m.Setup != nil:
 		// litellm#31494: a second setup.
 		return invalid(reasonInvalidArgument)
-	case m.content != nil:
-		return s.handleContent(now, m.content)
+	case m.Content != nil:
+		return s.handleContent(now, m.Content)
 	case m.realtime != nil:
 		return s.handleRealtime(now, m.realtime)
-	case m.toolResponse != nil:
-		return s.handleResponses(now, m.toolResponse)
-	case m.contextUpdate != nil:
-		return s.cfg.update(m.contextUpdate)
+	case m.ToolResponse != nil:
+		return s.handleResponses(now, m.ToolResponse)
+	case m.ContextUpdate != nil:
+		return s.cfg.update(m.ContextUpdate)
 	}
 	return nil
 }
@@ -463,10 +463,8 @@ func (s *session) commit(now time.Time, a fault.Action) {
 		s.handles.none = true
 	case fault.BusyHandle:
 		s.handles.busy = true
-	case fault.NoAudio, fault.Unplaced, fault.Undelegated:
-		// Only OpenAI Live has what these are about.
-	case fault.DuplicateCall, fault.LateCall, fault.MissingID:
-		// These need a call, and none is due.
+	default:
+		// DuplicateCall, LateCall and MissingID need a call, and none is due; the others are faults of OpenAI Live.
 	}
 }
 

@@ -158,9 +158,9 @@ func TestTokenConstraints(t *testing.T) {
 			if cerr != nil {
 				t.Fatal(cerr)
 			}
-			tok.constrain(m.setup.raw)
+			tok.constrain(m.Setup.raw)
 			got := &setupMessage{}
-			if err := retype(m.setup.raw, got); err != nil {
+			if err := retype(m.Setup.raw, got); err != nil {
 				t.Fatal(err)
 			}
 			if got.Model != tt.model || got.SystemInstruction.text() != tt.instructions {
@@ -225,8 +225,8 @@ func FuzzTokens(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tok.constrain(m.setup.raw)
-		if err := retype(m.setup.raw, &setupMessage{}); err != nil {
+		tok.constrain(m.Setup.raw)
+		if err := retype(m.Setup.raw, &setupMessage{}); err != nil {
 			t.Errorf("the constrained setup cannot be read: %v", err)
 		}
 	})

@@ -359,10 +359,9 @@ func (c *conn) Commit(as []fault.Action) {
 			c.unplaced += a.Times
 		case fault.NoAudio:
 			c.noAudio = time.Now().Add(cmp.Or(a.For, 24*time.Hour))
-		case fault.CancelCall, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
-			// A delegation cannot be cancelled, and a session cannot be resumed.
-		case fault.Delay, fault.Drop, fault.Close, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.HTTPError:
-			// wire.Conn has carried it out.
+		default:
+			// wire.Conn has carried it out, or it is about a call or a resume: a delegation cannot be cancelled, and a session
+			// cannot be resumed.
 		}
 	}
 }

@@ -225,9 +225,7 @@ func (c *Conn) do(as []fault.Action, frame *[]byte) (rest []fault.Action) {
 			} else {
 				*frame = (*frame)[:len(*frame)/2]
 			}
-		case fault.GoAway, fault.Expire, fault.DuplicateCall, fault.LateCall, fault.CancelCall, fault.MissingID, fault.Quota,
-			fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle,
-			fault.NoAudio, fault.Unplaced, fault.Undelegated:
+		default: // it needs the protocol
 			rest = append(rest, a)
 		}
 	}
