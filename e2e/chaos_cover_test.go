@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 )
 
 // fullSize reports whether the run is as large as make chaos, where every random event is frequent.
@@ -16,7 +16,7 @@ func fullSize() bool {
 }
 
 // missing names the kinds of random events that did not happen.
-func (e *evidence) missing(faults map[fault.Kind]int64) []string {
+func (e *evidence) missing(faults map[scenario.FaultKind]int64) []string {
 	happened := map[string]int{}
 	must := func(what string, n int) { happened[what] += n }
 	for _, one := range losses {
@@ -41,7 +41,7 @@ func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 		must("a ledger that is or does: "+string(kind), e.moods.counts()[kind])
 	}
 	for _, kind := range chaosFaultKinds() {
-		must("the fault "+kind, int(faults[fault.Kind(kind)]))
+		must("the fault "+kind, int(faults[scenario.FaultKind(kind)]))
 	}
 	for _, kind := range chaosKinds {
 		for _, how := range hows {

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"voicegw/internal/audit"
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 )
 
 // report writes the counts of a run.
-func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
+func (e *evidence) report(w io.Writer, faults map[scenario.FaultKind]int64) {
 	row := func(name string, n any, rest string) { fmt.Fprintf(w, "  %-26s %8v   %s\n", name, n, rest) }
 	fmt.Fprintln(w)
 

@@ -17,7 +17,6 @@ import (
 
 	"voicegw/internal/audit"
 	"voicegw/sim"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 )
 
@@ -147,7 +146,7 @@ func (ch *chaos) openSim(rng *rand.Rand) {
 	if opts.Scenario, err = scenario.Parse("chaos.yaml", []byte(chaosScenario())); err != nil {
 		ch.t.Fatal(err)
 	}
-	if opts.Faults, err = fault.Parse("weather.yaml", []byte(chaosFaults(rng))); err != nil {
+	if opts.Faults, err = scenario.ParseFaults("weather.yaml", []byte(chaosFaults(rng))); err != nil {
 		ch.t.Fatal(err)
 	}
 	ch.sim = sim.New(opts)

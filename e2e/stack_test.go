@@ -24,7 +24,6 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/session"
 	"voicegw/sim"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/transport"
 	"voicegw/transport/gemini"
@@ -219,7 +218,7 @@ func newSim(t testing.TB, set setting) http.Handler {
 		}
 	}
 	if set.faults != "" {
-		if opts.Faults, err = fault.Parse("faults.yaml", []byte(set.faults)); err != nil {
+		if opts.Faults, err = scenario.ParseFaults("faults.yaml", []byte(set.faults)); err != nil {
 			t.Fatal(err)
 		}
 	}

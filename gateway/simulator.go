@@ -5,18 +5,18 @@ import (
 	"net/http"
 	"time"
 
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
 // Simulator simulates the providers in this process. It must be safe for concurrent use.
 type Simulator interface {
 	// Inject causes a fault on the connection with a peer. The error wraps wire.ErrNoConnection or wire.ErrTooMany.
-	Inject(addr string, a fault.Action) error
+	Inject(addr string, a scenario.Fault) error
 }
 
 // faultTime says when a fault happens: now, or at the next tool call on that connection.
-func faultTime(k fault.Kind) string {
+func faultTime(k scenario.FaultKind) string {
 	if k.OfCall() {
 		return "next_call"
 	}
@@ -24,16 +24,16 @@ func faultTime(k fault.Kind) string {
 }
 
 type faultLine struct {
-	Do    fault.Kind `json:"do"`
-	Label string     `json:"label"`
-	For   bool       `json:"for"`
-	ForMS int64      `json:"for_ms,omitempty"`
-	When  string     `json:"when"`
+	Do    scenario.FaultKind `json:"do"`
+	Label string             `json:"label"`
+	For   bool               `json:"for"`
+	ForMS int64              `json:"for_ms,omitempty"`
+	When  string             `json:"when"`
 }
 
 func (s operatorAPI) listFaults(w http.ResponseWriter, _ *http.Request) *problem {
 	lines := []faultLine{}
-	for _, b := range fault.Buttons() {
+	for _, b := range scenario.FaultButtons() {
 		lines = append(lines, faultLine{b.Do, b.Label, b.For > 0, b.For.Milliseconds(), faultTime(b.Do)})
 	}
 	return answer(w, http.StatusOK, map[string]any{"faults": lines})
@@ -68,7 +68,7 @@ func (s operatorAPI) commitFault(w http.ResponseWriter, r *http.Request) *proble
 		return refusal(http.StatusNotFound, "session_unknown",
 			"No running session on this gateway has that id; see GET /v1/sessions.")
 	}
-	action, err := fault.Press(body.Do, length, body.Code)
+	action, err := scenario.PressFault(body.Do, length, body.Code)
 	if err == nil {
 		err = s.opts.Simulator.Inject(running.ModelAddr, action)
 	}
@@ -82,7 +82,7 @@ func (s operatorAPI) commitFault(w http.ResponseWriter, r *http.Request) *proble
 }
 
 func (s operatorAPI) faultRefused(err error) *problem {
-	var wrong *fault.PressError
+	var wrong *scenario.PressError
 	switch {
 	case errors.As(err, &wrong):
 		return invalid(wrong.Message)

@@ -13,17 +13,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/session"
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
 // fakeSimulator replaces the simulator and records the requests.
 type fakeSimulator struct {
 	err   error
-	asked []fault.Action
+	asked []scenario.Fault
 }
 
-func (f *fakeSimulator) Inject(_ string, a fault.Action) error {
+func (f *fakeSimulator) Inject(_ string, a scenario.Fault) error {
 	f.asked = append(f.asked, a)
 	return f.err
 }
@@ -72,12 +72,12 @@ func TestFaultsByHand(t *testing.T) {
 			t.Errorf("%d %s lacks %s", w.Code, got, want)
 		}
 	}
-	for body, want := range map[string]fault.Action{
-		`"do":"drop"`:                             {Kind: fault.Drop},
-		`"do":"close","code":4000`:                {Kind: fault.Close, Code: 4000},
-		`"do":"silence","for_ms":0`:               {Kind: fault.Silence},
-		`"do":"late_call","for_ms":1500,"code":0`: {Kind: fault.LateCall, For: 1500 * time.Millisecond},
-		`"do":"late_call","for_ms":86400000`:      {Kind: fault.LateCall, For: 24 * time.Hour},
+	for body, want := range map[string]scenario.Fault{
+		`"do":"drop"`:                             {Kind: scenario.Drop},
+		`"do":"close","code":4000`:                {Kind: scenario.Close, Code: 4000},
+		`"do":"silence","for_ms":0`:               {Kind: scenario.Silence},
+		`"do":"late_call","for_ms":1500,"code":0`: {Kind: scenario.LateCall, For: 1500 * time.Millisecond},
+		`"do":"late_call","for_ms":86400000`:      {Kind: scenario.LateCall, For: 24 * time.Hour},
 	} {
 		f.asked = nil
 		w := press(s, fmt.Sprintf(`{"session_id":%q,%s}`, id, body), nil)
@@ -85,7 +85,7 @@ func TestFaultsByHand(t *testing.T) {
 		if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusAccepted || got != answer {
 			t.Errorf("%s: %d %s", body, w.Code, got)
 		}
-		if diff := cmp.Diff([]fault.Action{want}, f.asked); diff != "" {
+		if diff := cmp.Diff([]scenario.Fault{want}, f.asked); diff != "" {
 			t.Errorf("%s: %s", body, diff)
 		}
 	}

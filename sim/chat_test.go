@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
@@ -61,7 +60,7 @@ func options(t *testing.T, faults string) wire.Options {
 	}
 	o := wire.Options{Scenario: s, Seed: 1, Speed: -1, FirstAudioMS: -1, Stats: &wire.Stats{}, Group: &wire.Group{}}
 	if faults != "" {
-		if o.Faults, err = fault.Parse("f", []byte(faults)); err != nil {
+		if o.Faults, err = scenario.ParseFaults("f", []byte(faults)); err != nil {
 			t.Fatal(err)
 		}
 	}

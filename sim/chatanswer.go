@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
@@ -48,7 +47,7 @@ func (s *Server) chat(x *exchange, body []byte, deployment string, azure bool) *
 	now := time.Now()
 	turn := r.oneByOne(s.turn(r, now))
 	s.opts.Stats.Responses.Add(1)
-	x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1})
+	x.At(scenario.Point{At: scenario.AtTurn, N: 1, Turn: 1})
 	x.Pause(s.firstAfter)
 	out := speaker{server: s, x: x, r: r, id: "chatcmpl-" + x.IDs.Base62(29), head: object{
 		"created", now.Unix(), "model", r.Model, "service_tier", "default", "system_fingerprint", s.fingerprint(r.Model),
@@ -139,7 +138,7 @@ func (s *speaker) step(step scenario.Step) {
 	case scenario.Wait:
 		s.x.Pause(t.For)
 	case scenario.Fault:
-		s.x.Do([]fault.Action{t.Action})
+		s.x.Do([]scenario.Fault{t})
 	case scenario.End:
 		s.choice.over = true // ending the answer is all that closing means here
 	}
@@ -164,7 +163,7 @@ func (s *speaker) say(t scenario.Say) {
 			piece, c.over = piece[:c.cut-c.said], true
 		}
 		c.pieces++
-		s.x.At(fault.Point{At: fault.AtChunk, Turn: 1, N: c.pieces})
+		s.x.At(scenario.Point{At: scenario.AtChunk, Turn: 1, N: c.pieces})
 		if piece == "" || !s.spend() {
 			return
 		}
@@ -190,7 +189,7 @@ func (s *speaker) callTool(call scenario.Call) {
 		return
 	}
 	s.choice.called++
-	s.x.At(fault.Point{At: fault.AtCall, Turn: 1, N: s.choice.called})
+	s.x.At(scenario.Point{At: scenario.AtCall, Turn: 1, N: s.choice.called})
 	wire.PlanCall(&call, "call_"+s.x.IDs.Base62(24), s.x.TakeCallFaults())
 	for range call.Repeat + 1 {
 		if s.over() {

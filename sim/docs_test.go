@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 )
 
@@ -23,7 +22,7 @@ func TestExamplesOfTheDocument(t *testing.T) {
 	for _, b := range blocks {
 		var err error
 		if strings.HasPrefix(b[1], "faults:") {
-			_, err = fault.Parse("example", []byte(b[1]))
+			_, err = scenario.ParseFaults("example", []byte(b[1]))
 		} else {
 			_, err = scenario.Parse("example", []byte(b[1]))
 		}
@@ -52,7 +51,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		lists = append(lists, err.Error())
 	}
 	for _, bad := range []string{"{x: 1}", "{faults: [{x: 1}]}", "{faults: [{at: x, do: drop}]}", "{faults: [{at: turn, do: x}]}"} {
-		_, err := fault.Parse("x", []byte(bad))
+		_, err := scenario.ParseFaults("x", []byte(bad))
 		if err == nil {
 			t.Fatalf("%s is read", bad)
 		}

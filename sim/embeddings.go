@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"voicegw/internal/openaiwire"
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
@@ -155,7 +155,7 @@ func (s *Server) embeddings(x *exchange, body []byte, deployment string, azure b
 	if bad != nil {
 		return bad
 	}
-	x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1})
+	x.At(scenario.Point{At: scenario.AtTurn, N: 1, Turn: 1})
 	var vectors []object
 	for i, text := range r.texts {
 		if x.Pause(0); x.over { // the client may be gone

@@ -16,7 +16,7 @@ import (
 	openaigo "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
@@ -110,7 +110,7 @@ func TestEmbeddingsRefusals(t *testing.T) {
 
 // TestOfficialClient: the official client reads floats, base64 and tokens.
 func TestOfficialClient(t *testing.T) {
-	faults, err := fault.Parse("f", []byte("faults: [{at: connect, api: embeddings, connection: 1, do: http_error, code: 500, for: 1ms}]"))
+	faults, err := scenario.ParseFaults("f", []byte("faults: [{at: connect, api: embeddings, connection: 1, do: http_error, code: 500, for: 1ms}]"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
@@ -28,13 +28,13 @@ type exchange struct {
 	w         http.ResponseWriter
 	ctx       context.Context //nolint:containedctx // the request's context, which also ends with the server
 	dialect   wire.Dialect
-	faults    *fault.Injector
-	timed     []fault.Timed
+	faults    *scenario.Injector
+	timed     []scenario.TimedFault
 	muteUntil time.Time
 	mangle    bool // the next data sent is cut in the middle
 	wrote     bool // the status has been sent
 	stream    bool
-	onCall    []fault.Action
+	onCall    []scenario.Fault
 	over      bool // a fault has answered it, or the client or the server is gone: nothing more happens
 	status    int
 }
@@ -44,7 +44,7 @@ type respond func(x *exchange, body []byte) *Error
 
 // serveOne runs one exchange of an API: it accepts only POST, checks the key, reads the body,
 // injects the faults due at the beginning and then calls handle.
-func serveOne(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault.API, d wire.Dialect, key *Error, handle respond) {
+func serveOne(w http.ResponseWriter, r *http.Request, o *wire.Options, api scenario.API, d wire.Dialect, key *Error, handle respond) {
 	begin := o.Begin(api)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -77,7 +77,7 @@ func serveOne(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault
 }
 
 func (x *exchange) serve(key *Error, handle respond) *Error {
-	x.At(fault.Point{At: fault.AtConnect})
+	x.At(scenario.Point{At: scenario.AtConnect})
 	switch {
 	case x.over:
 		return nil
@@ -95,7 +95,7 @@ func (x *exchange) serve(key *Error, handle respond) *Error {
 			Message: fmt.Sprintf("The body has more than %d bytes.", maxBody)}
 	}
 	x.over = err != nil
-	x.At(fault.Point{At: fault.AtSetup})
+	x.At(scenario.Point{At: scenario.AtSetup})
 	if x.over {
 		return nil
 	}
@@ -133,10 +133,10 @@ func (x *exchange) raw(b []byte) {
 }
 
 // At reports a point and injects the faults that are due there. Faults of calls are kept for TakeCallFaults.
-func (x *exchange) At(p fault.Point) { x.Do(x.faults.At(p)) }
+func (x *exchange) At(p scenario.Point) { x.Do(x.faults.At(p)) }
 
 // Do injects faults, until one of them ends the exchange.
-func (x *exchange) Do(as []fault.Action) {
+func (x *exchange) Do(as []scenario.Fault) {
 	for _, a := range as {
 		if !x.over {
 			x.do(a)
@@ -144,32 +144,32 @@ func (x *exchange) Do(as []fault.Action) {
 	}
 }
 
-func (x *exchange) do(a fault.Action) {
+func (x *exchange) do(a scenario.Fault) {
 	switch a.Kind {
-	case fault.DuplicateCall, fault.MissingID:
+	case scenario.DuplicateCall, scenario.MissingID:
 		x.onCall = append(x.onCall, a)
 		return
-	case fault.GoAway, fault.LateCall, fault.CancelCall,
-		fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle,
-		fault.NoAudio, fault.Unplaced, fault.Undelegated:
+	case scenario.GoAway, scenario.LateCall, scenario.CancelCall,
+		scenario.Deaf, scenario.RefuseResume, scenario.Amnesia, scenario.LateHandle, scenario.NoHandle, scenario.BusyHandle,
+		scenario.NoAudio, scenario.Unplaced, scenario.Undelegated:
 		return // these need a session: see docs/simulator.md
 	}
 	x.Opts.Stats.Committed(a.Kind)
 	switch a.Kind {
-	case fault.Delay, fault.SlowRead:
+	case scenario.Delay, scenario.SlowRead:
 		x.wait(a.For)
-	case fault.Silence:
+	case scenario.Silence:
 		x.silence(a.For)
-	case fault.Malformed:
+	case scenario.Malformed:
 		x.mangle = true
-	case fault.UnknownEvent:
+	case scenario.UnknownEvent:
 		if x.stream {
 			x.raw(event(a.Event, fmt.Appendf(nil, `{"object":%q,"choices":[]}`, a.Event)))
 		}
-	case fault.Quota:
+	case scenario.Quota:
 		x.refuse(wire.Quota())
 		x.over = true
-	case fault.HTTPError:
+	case scenario.HTTPError:
 		if !x.wrote {
 			wire.RetryAfter(x.w, a.For)
 		}
@@ -194,7 +194,7 @@ func (x *exchange) silence(d time.Duration) {
 	}
 }
 
-func (x *exchange) TakeCallFaults() []fault.Action {
+func (x *exchange) TakeCallFaults() []scenario.Fault {
 	as := x.onCall
 	x.onCall = nil
 	for _, a := range as {
@@ -210,7 +210,7 @@ func (x *exchange) Pause(d time.Duration) {
 		next := x.timed[0]
 		x.timed = x.timed[1:]
 		x.wait(time.Until(x.begun.Add(next.After)))
-		x.Do([]fault.Action{next.Action})
+		x.Do([]scenario.Fault{next.Fault})
 	}
 	x.wait(time.Until(until))
 }
@@ -235,7 +235,7 @@ func (x *exchange) JSON(v any) {
 }
 
 func (x *exchange) send(kind string, b []byte) {
-	x.At(fault.Point{At: fault.AtFrame, Turn: 1})
+	x.At(scenario.Point{At: scenario.AtFrame, Turn: 1})
 	x.Pause(0)
 	if x.over {
 		return
@@ -260,9 +260,9 @@ func (x *exchange) Stream() {
 // Event sends one event of a stream, after the faults that are due at it. name is its name in a fault script; it is not
 // sent.
 func (x *exchange) Event(name string, data []byte) {
-	x.At(fault.Point{At: fault.AtFrame, Turn: 1})
+	x.At(scenario.Point{At: scenario.AtFrame, Turn: 1})
 	if !x.over {
-		x.At(fault.Point{At: fault.AtEvent, Turn: 1, Event: name})
+		x.At(scenario.Point{At: scenario.AtEvent, Turn: 1, Event: name})
 	}
 	if x.wait(0); x.over || time.Now().Before(x.muteUntil) {
 		return

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
@@ -26,7 +26,7 @@ func TestBodies(t *testing.T) {
 	serve := func(body io.Reader) (*httptest.ResponseRecorder, wire.Options) {
 		o := wire.Options{}.WithDefaults()
 		w := httptest.NewRecorder()
-		serveOne(w, httptest.NewRequest(http.MethodPost, "/", body), &o, fault.APIChat, wire.OpenAIError, nil, func(x *exchange, b []byte) *Error {
+		serveOne(w, httptest.NewRequest(http.MethodPost, "/", body), &o, scenario.APIChat, wire.OpenAIError, nil, func(x *exchange, b []byte) *Error {
 			x.JSON(len(b))
 			return nil
 		})
@@ -46,7 +46,7 @@ func TestBodies(t *testing.T) {
 // TestDropCutsTheConnection: a cut is an aborted handler for net/http; the exchange still leaves the group.
 func TestDropCutsTheConnection(t *testing.T) {
 	for _, kind := range []string{"drop", "close", "expire"} {
-		s, err := fault.Parse("f", []byte("faults: [{at: setup, do: "+kind+"}]"))
+		s, err := scenario.ParseFaults("f", []byte("faults: [{at: setup, do: "+kind+"}]"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,12 +57,12 @@ func TestDropCutsTheConnection(t *testing.T) {
 					t.Errorf("%s: %v", kind, err)
 				}
 			}()
-			serveOne(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil), &o, fault.APIChat, wire.OpenAIError, nil, func(*exchange, []byte) *Error {
+			serveOne(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil), &o, scenario.APIChat, wire.OpenAIError, nil, func(*exchange, []byte) *Error {
 				t.Errorf("%s: the request is handled", kind)
 				return nil
 			})
 		}()
-		if o.Group.Len() != 0 || o.Stats.Open.Load() != 0 || o.Stats.FaultsBy.All()[fault.Kind(kind)] != 1 {
+		if o.Group.Len() != 0 || o.Stats.Open.Load() != 0 || o.Stats.FaultsBy.All()[scenario.FaultKind(kind)] != 1 {
 			t.Errorf("%s: %d requests are left, faults %v", kind, o.Group.Len(), o.Stats.FaultsBy.All())
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"strings"
 
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 )
 
@@ -31,7 +30,7 @@ type drawn struct {
 }
 
 func (s *Server) draw(x *exchange, o imageOrder) (d drawn, bad *Error) {
-	x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1})
+	x.At(scenario.Point{At: scenario.AtTurn, N: 1, Turn: 1})
 	if x.over {
 		return d, nil
 	}
@@ -42,7 +41,7 @@ func (s *Server) draw(x *exchange, o imageOrder) (d drawn, bad *Error) {
 		case scenario.Wait:
 			x.Pause(t.For)
 		case scenario.Fault:
-			x.Do([]fault.Action{t.Action})
+			x.Do([]scenario.Fault{t})
 		case scenario.Say:
 			if t.Refusal {
 				return drawn{refusal: t.Text}, nil
@@ -53,7 +52,7 @@ func (s *Server) draw(x *exchange, o imageOrder) (d drawn, bad *Error) {
 	}
 	d.caption = strings.Join(said, " ")
 	for i := range o.count {
-		x.At(fault.Point{At: fault.AtChunk, N: i + 1, Turn: 1})
+		x.At(scenario.Point{At: scenario.AtChunk, N: i + 1, Turn: 1})
 		if x.Pause(0); x.over { // the client may be gone
 			return d, nil
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"google.golang.org/genai"
 
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
@@ -269,7 +268,7 @@ func TestImageRefusals(t *testing.T) {
 
 // TestFaults: a fault of a request is its provider's error.
 func TestFaults(t *testing.T) {
-	s, err := fault.Parse("f", []byte("faults: [{at: chunk, n: 2, do: quota}]"))
+	s, err := scenario.ParseFaults("f", []byte("faults: [{at: chunk, n: 2, do: quota}]"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,9 +6,9 @@ import (
 	"regexp"
 	"strings"
 
-	"voicegw/sim/fault"
 	"voicegw/sim/gemini"
 	"voicegw/sim/live"
+	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
@@ -61,14 +61,14 @@ func at(r *http.Request, path string) *http.Request {
 
 // serveOpenAI serves a request of OpenAI's APIs. deployment is that of Azure's older paths.
 func (s *Server) serveOpenAI(w http.ResponseWriter, r *http.Request, name, deployment string, azure bool) {
-	api, handle := fault.APIChat, s.chat
+	api, handle := scenario.APIChat, s.chat
 	switch name {
 	case "embeddings":
-		api, handle = fault.APIEmbeddings, s.embeddings
+		api, handle = scenario.APIEmbeddings, s.embeddings
 	case "images/generations":
-		api, handle = fault.APIImages, s.imagesOfOpenAI
+		api, handle = scenario.APIImages, s.imagesOfOpenAI
 	case "audio/speech":
-		api, handle = fault.APISpeech, s.speech
+		api, handle = scenario.APISpeech, s.speech
 	}
 	key := wire.OpenAIKey(wire.OpenAIKeyOf(r))
 	serveOne(w, r, &s.opts, api, wire.OpenAIError, key, func(x *exchange, body []byte) *Error {
@@ -83,7 +83,7 @@ func (s *Server) serveGoogle(w http.ResponseWriter, r *http.Request, method, mod
 		handle = s.predict
 	}
 	key := wire.GoogleKey(wire.GoogleKeyOf(r))
-	serveOne(w, r, &s.opts, fault.APIImages, wire.GoogleError, key, func(x *exchange, body []byte) *Error {
+	serveOne(w, r, &s.opts, scenario.APIImages, wire.GoogleError, key, func(x *exchange, body []byte) *Error {
 		return handle(x, model, body)
 	})
 }

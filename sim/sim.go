@@ -3,7 +3,7 @@
 // demand. The gateway runs the same code against it as against a provider.
 //
 // Server is the handler; Start serves one on a loopback port. A scenario.Scenario defines the model's words and a
-// fault.Script the faults; docs/simulator.md describes both YAML files.
+// scenario.FaultScript the faults; docs/simulator.md describes both YAML files.
 //
 // This package also has the request/response APIs. Each can inject faults.
 //
@@ -31,10 +31,10 @@ import (
 	"net/http"
 	"time"
 
-	"voicegw/sim/fault"
 	"voicegw/sim/gemini"
 	"voicegw/sim/live"
 	"voicegw/sim/openai"
+	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
@@ -87,7 +87,7 @@ func (s *Server) Open() int { return s.opts.Group.Len() }
 // Inject injects a fault into the realtime connection of any wire whose client has
 // the given address, host:port. A fault about a tool call happens at the next call, any other
 // fault at once. The error is wire.ErrNoConnection or wire.ErrTooMany.
-func (s *Server) Inject(remote string, a fault.Action) error { return s.opts.Group.Inject(remote, a) }
+func (s *Server) Inject(remote string, a scenario.Fault) error { return s.opts.Group.Inject(remote, a) }
 
 const closeTimeout = 10 * time.Second
 

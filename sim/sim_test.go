@@ -13,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/internal/livewire"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 )
@@ -127,7 +126,7 @@ func TestStartErrors(t *testing.T) {
 // TestHandshakesRefusedByAFault: a fault refuses the handshake of either wire with a status, and does not affect the
 // others.
 func TestHandshakesRefusedByAFault(t *testing.T) {
-	faults, err := fault.Parse("f", []byte("faults: [{at: connect, api: realtime, do: http_error, code: 503, for: 3s, reason: full}, {at: connect, api: live, do: http_error, code: 429, for: 3s}]"))
+	faults, err := scenario.ParseFaults("f", []byte("faults: [{at: connect, api: realtime, do: http_error, code: 503, for: 3s, reason: full}, {at: connect, api: live, do: http_error, code: 429, for: 3s}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +142,7 @@ func TestHandshakesRefusedByAFault(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if n := l.Server.Stats().FaultsBy.All()[fault.HTTPError]; n != 2 {
+	if n := l.Server.Stats().FaultsBy.All()[scenario.HTTPError]; n != 2 {
 		t.Errorf("%d faults were counted", n)
 	}
 	if got := post(t, l, "/v1/chat/completions", `{"model":"gpt-5","messages":[{"role":"user","content":"hello"}]}`); !strings.Contains(got, "What can I do for you?") {

@@ -10,7 +10,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/internal/openaiwire"
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 )
 
@@ -53,7 +53,7 @@ func (s *Server) speech(x *exchange, body []byte, deployment string, _ bool) *Er
 	case speed < 0.25 || speed > 4:
 		return openaiwire.Invalid("invalid_value", "speed", "Invalid 'speed': expected 0.25 to 4.")
 	}
-	x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1})
+	x.At(scenario.Point{At: scenario.AtTurn, N: 1, Turn: 1})
 	if x.over {
 		return nil
 	}

@@ -21,7 +21,6 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/session"
 	"voicegw/sim"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/transport"
 	"voicegw/transport/gemini"
@@ -61,7 +60,7 @@ func newModel(t *testing.T, firstAudio time.Duration, faults string) *sim.Server
 		t.Fatal(err)
 	}
 	if faults != "" {
-		if o.Faults, err = fault.Parse("faults.yaml", []byte(faults)); err != nil {
+		if o.Faults, err = scenario.ParseFaults("faults.yaml", []byte(faults)); err != nil {
 			t.Fatal(err)
 		}
 	}

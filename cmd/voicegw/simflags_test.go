@@ -9,7 +9,7 @@ import (
 
 	"voicegw/internal/server"
 	"voicegw/sim"
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 )
 
 // TestSimFlags: the simulator's options for the flags about connections and faults, and the refused flags.
@@ -34,11 +34,11 @@ func TestSimFlags(t *testing.T) {
 	if err := (simRunFlags{Fault: []string{"deaf", "at: turn, n: 2, do: goaway, for: 30s"}}).misbehave(&got); err != nil {
 		t.Fatal(err)
 	}
-	in := got.Faults.NewInjector(1, fault.Connection{N: 1})
-	if at := in.At(fault.Point{At: fault.AtSetup}); len(at) != 1 || at[0].Kind != fault.Deaf {
+	in := got.Faults.NewInjector(1, scenario.Connection{N: 1})
+	if at := in.At(scenario.Point{At: scenario.AtSetup}); len(at) != 1 || at[0].Kind != scenario.Deaf {
 		t.Errorf("at the setup: %+v", at)
 	}
-	if at := in.At(fault.Point{At: fault.AtTurn, N: 2, Turn: 2}); len(at) != 1 || at[0].Kind != fault.GoAway || at[0].For != 30*time.Second {
+	if at := in.At(scenario.Point{At: scenario.AtTurn, N: 2, Turn: 2}); len(at) != 1 || at[0].Kind != scenario.GoAway || at[0].For != 30*time.Second {
 		t.Errorf("at the second turn: %+v", at)
 	}
 	for _, tc := range []struct {

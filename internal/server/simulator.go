@@ -7,7 +7,6 @@ import (
 
 	"voicegw/config"
 	"voicegw/sim"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 )
 
@@ -39,7 +38,7 @@ func SimOptions(c config.Sim) (sim.Options, error) {
 		o.Scenario, scenarioErr = scenario.Parse(c.Scenario.Path, c.Scenario.Data)
 	}
 	if c.Faults.Path != "" {
-		o.Faults, faultsErr = fault.Parse(c.Faults.Path, c.Faults.Data)
+		o.Faults, faultsErr = scenario.ParseFaults(c.Faults.Path, c.Faults.Data)
 	}
 	if err := errors.Join(scenarioErr, faultsErr); err != nil {
 		return o, errors.Join(ErrSimFiles, err)

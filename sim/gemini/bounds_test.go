@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
@@ -19,14 +19,14 @@ type recorder struct {
 	closed bool
 }
 
-func (r *recorder) Send(event string, _ int, _ []byte) []fault.Action {
+func (r *recorder) Send(event string, _ int, _ []byte) []scenario.Fault {
 	r.events = append(r.events, event)
 	return nil
 }
-func (r *recorder) At(fault.Point) []fault.Action    { return nil }
-func (r *recorder) Do([]fault.Action) []fault.Action { return nil }
-func (r *recorder) Close(int, string)                { r.closed = true }
-func (r *recorder) Closed() bool                     { return r.closed }
+func (r *recorder) At(scenario.Point) []scenario.Fault   { return nil }
+func (r *recorder) Do([]scenario.Fault) []scenario.Fault { return nil }
+func (r *recorder) Close(int, string)                    { r.closed = true }
+func (r *recorder) Closed() bool                         { return r.closed }
 
 // newTestSession is a session on a recorder, for state that the wire does not show.
 func newTestSession(t *testing.T, setup string) (*session, *recorder) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
@@ -151,9 +150,9 @@ func (p plannedCall) frame() functionCall { return functionCall{Name: p.Name, Ar
 
 func (s *session) planCall(now time.Time, c scenario.Call) plannedCall {
 	p := plannedCall{async: s.cfg.async(c.Name)}
-	point := fault.Point{At: fault.AtCall, N: s.callCount, Turn: s.turns}
+	point := scenario.Point{At: scenario.AtCall, N: s.callCount, Turn: s.turns}
 	for _, a := range wire.PlanCall(&c, s.cfg.habits.callID(s.conv.ids), s.out.At(point)) {
-		if a.Kind == fault.CancelCall {
+		if a.Kind == scenario.CancelCall {
 			p.cancel = append(p.cancel, a.For)
 		} else {
 			s.commit(now, a)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
@@ -40,12 +40,12 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 		wire.Refuse(w, wire.GoogleError, wire.GoogleKey(key))
 		return
 	}
-	answer := func(a fault.Action) bool {
+	answer := func(a scenario.Fault) bool {
 		switch a.Kind {
-		case fault.Quota:
+		case scenario.Quota:
 			h.opts.Stats.Refused.Add(1)
 			wire.Refuse(w, wire.GoogleError, &wire.Error{Status: http.StatusTooManyRequests, Message: reasonQuota})
-		case fault.HTTPError:
+		case scenario.HTTPError:
 			wire.Refuse(w, wire.GoogleError, &wire.Error{Status: a.Code, Message: cmp.Or(a.Reason, http.StatusText(a.Code))})
 		default:
 			return false
@@ -53,9 +53,9 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 		return true
 	}
 	o := wire.ConnOptions{Binary: true, Unknown: unknownEvent, Answer: answer}
-	h.opts.Serve(w, r, fault.APILive, o, func(wc *wire.Conn, begin wire.Begin, others []fault.Action) {
+	h.opts.Serve(w, r, scenario.APILive, o, func(wc *wire.Conn, begin wire.Begin, others []scenario.Fault) {
 		// The rest need a session, which has not begun yet.
-		wc.Do(slices.DeleteFunc(others, func(a fault.Action) bool { return !slices.Contains(withoutSession, a.Kind) }))
+		wc.Do(slices.DeleteFunc(others, func(a scenario.Fault) bool { return !slices.Contains(withoutSession, a.Kind) }))
 		c := &connection{
 			h: h, at: at, key: key, class: class, wc: wc, seed: begin.Seed,
 			ids: wire.NewIDs(begin.Seed), log: h.opts.Logger.With("wire", "gemini", "conn", begin.N),
@@ -72,7 +72,7 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 }
 
 // withoutSession are the faults of the handshake that an open connection can have before its setup.
-var withoutSession = []fault.Kind{fault.Close, fault.SlowRead, fault.UnknownEvent, fault.Malformed}
+var withoutSession = []scenario.FaultKind{scenario.Close, scenario.SlowRead, scenario.UnknownEvent, scenario.Malformed}
 
 func (c *connection) Due() (time.Time, bool) {
 	if c.sess == nil {
@@ -87,7 +87,7 @@ func (c *connection) Proceed(now time.Time) {
 	}
 }
 
-func (c *connection) Commit(as []fault.Action) {
+func (c *connection) Commit(as []scenario.Fault) {
 	if c.sess != nil {
 		c.sess.commitAll(time.Now(), as)
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
@@ -23,7 +22,7 @@ type origin struct {
 	// Owned by the open session.
 	ids *wire.IDs
 	// atResume are the faults of the next resume.
-	atResume []fault.Action
+	atResume []scenario.Fault
 }
 
 type conversation struct {

@@ -19,7 +19,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"voicegw/audio"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
@@ -114,7 +113,7 @@ func playConversation(t *testing.T, ar *txtar.Archive) string {
 		o.Scenario = sc
 	}
 	if s := section(ar, "faults"); s != "" {
-		f, err := fault.Parse("faults", []byte(s))
+		f, err := scenario.ParseFaults("faults", []byte(s))
 		if err != nil {
 			t.Fatal(err)
 		}

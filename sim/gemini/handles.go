@@ -9,7 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 )
 
 type handleHabits struct {
@@ -64,15 +64,15 @@ func (s *session) issueHandle() {
 // resumeFaults carries out the faults of this resume: those of the setup, and those that an
 // earlier connection of the conversation has left for it. It returns whether the model has
 // forgotten the conversation, and the other faults of the setup.
-func (s *session) resumeFaults(atSetup []fault.Action) (forgotten bool, rest []fault.Action) {
+func (s *session) resumeFaults(atSetup []scenario.Fault) (forgotten bool, rest []scenario.Fault) {
 	all := append(s.conv.atResume, atSetup...)
 	s.conv.atResume = nil
 	for _, a := range all {
 		switch a.Kind {
-		case fault.RefuseResume:
+		case scenario.RefuseResume:
 			s.opts.Stats.Refused.Add(1)
 			s.close(&closeError{Code: websocket.StatusCode(cmp.Or(a.Code, 1008)), Reason: cmp.Or(a.Reason, resumeReasons[a.Code])})
-		case fault.Amnesia:
+		case scenario.Amnesia:
 			forgotten = true
 		default:
 			rest = append(rest, a)

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
@@ -17,7 +17,7 @@ func TestAFrameMeetsAnEarlierFault(t *testing.T) {
 			c := b.dial(betaPath+"?key=test", nil)
 			c.send(`{"setup":{"model":"` + model31 + `"}}`)
 			synctest.Wait() // setupComplete waits for the client, which does not read yet
-			if err := b.h.opts.Group.Inject("pipe", fault.Action{Kind: fault.Close, Code: 4000}); err != nil {
+			if err := b.h.opts.Group.Inject("pipe", scenario.Fault{Kind: scenario.Close, Code: 4000}); err != nil {
 				t.Fatal(err)
 			}
 			c.send(`this frame would be answered with 1007`)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
@@ -16,9 +15,9 @@ import (
 
 // outlet is where frames go: wire.Conn, or a recorder in tests.
 type outlet interface {
-	Send(event string, turn int, data []byte) []fault.Action
-	At(p fault.Point) []fault.Action
-	Do(as []fault.Action) []fault.Action
+	Send(event string, turn int, data []byte) []scenario.Fault
+	At(p scenario.Point) []scenario.Fault
+	Do(as []scenario.Fault) []scenario.Fault
 	Close(code int, reason string)
 	Closed() bool
 }
@@ -65,7 +64,7 @@ func (s *session) after(now time.Time, d time.Duration, do func(now time.Time)) 
 }
 
 func (s *session) start(now time.Time, id string) {
-	faults := s.out.At(fault.Point{At: fault.AtSetup})
+	faults := s.out.At(scenario.Point{At: scenario.AtSetup})
 	forgotten := false
 	if s.resumed {
 		if forgotten, faults = s.resumeFaults(faults); s.out.Closed() {
@@ -74,7 +73,7 @@ func (s *session) start(now time.Time, id string) {
 	}
 	s.send(serverFrame{SetupComplete: &setupComplete{SessionID: id}})
 	for _, a := range faults {
-		if a.Kind == fault.Quota {
+		if a.Kind == scenario.Quota {
 			// As with a key whose quota is exhausted.
 			s.after(now, quotaDelay, func(now time.Time) { s.commit(now, a) })
 			continue
@@ -429,21 +428,21 @@ func (s *session) sendAudio(f serverFrame, pcm []byte) {
 
 func (s *session) content(c serverContent) { s.send(serverFrame{ServerContent: &c}) }
 
-func (s *session) commitAll(now time.Time, as []fault.Action) {
+func (s *session) commitAll(now time.Time, as []scenario.Fault) {
 	for _, a := range as {
 		s.commit(now, a)
 	}
 }
 
-func (s *session) commit(now time.Time, a fault.Action) {
+func (s *session) commit(now time.Time, a scenario.Fault) {
 	switch a.Kind {
-	case fault.GoAway:
+	case scenario.GoAway:
 		s.goAway(now, a.For)
-	case fault.Expire:
+	case scenario.Expire:
 		s.close(&closeError{Code: websocket.StatusCode(cmp.Or(a.Code, 1008)), Reason: cmp.Or(a.Reason, reasonAborted)})
-	case fault.Quota:
+	case scenario.Quota:
 		s.close(&closeError{Code: websocket.StatusCode(cmp.Or(a.Code, 1011)), Reason: cmp.Or(a.Reason, reasonQuota)})
-	case fault.CancelCall:
+	case scenario.CancelCall:
 		s.after(now, a.For, func(now time.Time) {
 			for _, async := range []bool{false, true} {
 				for _, k := range s.conv.calls.open(async) {
@@ -451,17 +450,17 @@ func (s *session) commit(now time.Time, a fault.Action) {
 				}
 			}
 		})
-	case fault.Delay, fault.Drop, fault.Close, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.HTTPError:
-		s.commitAll(now, s.out.Do([]fault.Action{a}))
-	case fault.Deaf:
+	case scenario.Delay, scenario.Drop, scenario.Close, scenario.UnknownEvent, scenario.Malformed, scenario.Silence, scenario.SlowRead, scenario.HTTPError:
+		s.commitAll(now, s.out.Do([]scenario.Fault{a}))
+	case scenario.Deaf:
 		s.deaf = true
-	case fault.RefuseResume, fault.Amnesia:
+	case scenario.RefuseResume, scenario.Amnesia:
 		s.conv.atResume = append(s.conv.atResume, a)
-	case fault.LateHandle:
+	case scenario.LateHandle:
 		s.handles.late = a.For
-	case fault.NoHandle:
+	case scenario.NoHandle:
 		s.handles.none = true
-	case fault.BusyHandle:
+	case scenario.BusyHandle:
 		s.handles.busy = true
 	default:
 		// DuplicateCall, LateCall and MissingID need a call, and none is due; the others are faults of OpenAI Live.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
@@ -26,9 +25,9 @@ func mustScenario(t *testing.T, yaml string) *scenario.Scenario {
 	return s
 }
 
-func mustFaults(t *testing.T, yaml string) *fault.Script {
+func mustFaults(t *testing.T, yaml string) *scenario.FaultScript {
 	t.Helper()
-	s, err := fault.Parse("test", []byte(yaml))
+	s, err := scenario.ParseFaults("test", []byte(yaml))
 	if err != nil {
 		t.Fatal(err)
 	}

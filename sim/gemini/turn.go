@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
@@ -68,7 +67,7 @@ func (s *session) begin(now time.Time, plan scenario.Turn, spoken bool) {
 	t := &turn{steps: plan.Steps, spoken: spoken, playEnd: now}
 	s.turn = t
 	s.sendState(now)
-	s.commitAll(now, s.out.At(fault.Point{At: fault.AtTurn, N: s.turns, Turn: s.turns}))
+	s.commitAll(now, s.out.At(scenario.Point{At: scenario.AtTurn, N: s.turns, Turn: s.turns}))
 	s.open(t)
 	s.advance(now)
 }
@@ -127,7 +126,7 @@ func (s *session) step(now time.Time, step scenario.Step) {
 	case scenario.Wait:
 		s.turn.wait = now.Add(step.For)
 	case scenario.Fault:
-		s.commitAll(now, s.out.Do([]fault.Action{step.Action}))
+		s.commitAll(now, s.out.Do([]scenario.Fault{step}))
 	case scenario.End:
 		s.out.Close(step.Code, step.Reason)
 	}
@@ -204,7 +203,7 @@ func (s *session) deliver(now time.Time, t *turn) bool {
 	p, _ := t.line.Next()
 	if len(p.Audio) > 0 {
 		t.chunks++
-		s.commitAll(now, s.out.At(fault.Point{At: fault.AtChunk, N: t.chunks, Turn: s.turns}))
+		s.commitAll(now, s.out.At(scenario.Point{At: scenario.AtChunk, N: t.chunks, Turn: s.turns}))
 		if s.turn != t || s.out.Closed() {
 			return true
 		}

@@ -10,7 +10,6 @@ import (
 	"voicegw/audio"
 	"voicegw/internal/livewire"
 	"voicegw/internal/openaiwire"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
@@ -50,7 +49,7 @@ type conn struct {
 	quota    bool // the balance is exhausted
 	deaf     bool // the model answers nothing
 	unplaced int  // so many of the next appends are lost
-	onCall   []fault.Action
+	onCall   []scenario.Fault
 	noAudio  time.Time // output has no audio until then
 }
 
@@ -168,7 +167,7 @@ func (c *conn) start(e *livewire.ClientEvent) *openaiwire.Error {
 	c.out.filler = never
 	c.acknowledge(livewire.Started, e.ID, "session", s)
 	c.log.Info("session started", "model", s.Model, "azure", c.azure)
-	c.Commit(c.w.At(fault.Point{At: fault.AtSetup}))
+	c.Commit(c.w.At(scenario.Point{At: scenario.AtSetup}))
 	if life > 0 {
 		c.later.After(life, func() { c.end(livewire.ReasonExpired, "") })
 	}
@@ -339,25 +338,25 @@ func (c *conn) end(reason, id string) {
 }
 
 // Commit carries out faults.
-func (c *conn) Commit(as []fault.Action) {
+func (c *conn) Commit(as []scenario.Fault) {
 	for _, a := range as {
 		switch a.Kind {
-		case fault.GoAway: // nothing announces the end
+		case scenario.GoAway: // nothing announces the end
 			c.later.After(a.For, func() { c.expire(a) })
-		case fault.Expire:
+		case scenario.Expire:
 			c.expire(a)
-		case fault.Quota:
+		case scenario.Quota:
 			if c.quota = true; c.sess != nil {
 				c.fail(noCredit(), "")
 				c.w.Close(noCode, "") // whether session.closed comes first is unknown
 			}
-		case fault.DuplicateCall, fault.LateCall, fault.MissingID, fault.Undelegated:
+		case scenario.DuplicateCall, scenario.LateCall, scenario.MissingID, scenario.Undelegated:
 			c.onCall = append(c.onCall, a)
-		case fault.Deaf:
+		case scenario.Deaf:
 			c.deaf = true
-		case fault.Unplaced:
+		case scenario.Unplaced:
 			c.unplaced += a.Times
-		case fault.NoAudio:
+		case scenario.NoAudio:
 			c.noAudio = time.Now().Add(cmp.Or(a.For, 24*time.Hour))
 		default:
 			// wire.Conn has carried it out, or it is about a call or a resume: a delegation cannot be cancelled, and a session
@@ -367,4 +366,4 @@ func (c *conn) Commit(as []fault.Action) {
 }
 
 // expire ends the session with the reason of the fault: that of session.closed, such as content; expired without one.
-func (c *conn) expire(a fault.Action) { c.end(cmp.Or(a.Reason, livewire.ReasonExpired), "") }
+func (c *conn) expire(a scenario.Fault) { c.end(cmp.Or(a.Reason, livewire.ReasonExpired), "") }

@@ -17,7 +17,6 @@ import (
 	"voicegw/audio"
 	"voicegw/internal/livewire"
 	"voicegw/internal/testutil"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
@@ -255,9 +254,9 @@ func script(t *testing.T, text string) *scenario.Scenario {
 	return s
 }
 
-func faults(t *testing.T, text string) *fault.Script {
+func faults(t *testing.T, text string) *scenario.FaultScript {
 	t.Helper()
-	s, err := fault.Parse("faults.yaml", []byte("faults: ["+text+"]"))
+	s, err := scenario.ParseFaults("faults.yaml", []byte("faults: ["+text+"]"))
 	if err != nil {
 		t.Fatal(err)
 	}

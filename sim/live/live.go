@@ -18,7 +18,7 @@ import (
 
 	"voicegw/internal/livewire"
 	"voicegw/internal/openaiwire"
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
@@ -61,7 +61,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		wire.Refuse(w, wire.OpenAIError, no)
 		return
 	}
-	h.opts.Serve(w, r, fault.APIOpenAILive, wire.ConnOptions{}, func(ws *wire.Conn, begin wire.Begin, first []fault.Action) {
+	h.opts.Serve(w, r, scenario.APIOpenAILive, wire.ConnOptions{}, func(ws *wire.Conn, begin wire.Begin, first []scenario.Fault) {
 		log := h.opts.Logger.With("wire", "live", "conn", begin.N)
 		c := &conn{
 			opts: h.opts, log: log, lines: &h.lines, w: ws, ids: wire.NewIDs(begin.Seed), azure: azure,

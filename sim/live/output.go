@@ -9,7 +9,6 @@ import (
 	"voicegw/audio"
 	"voicegw/internal/livewire"
 	"voicegw/prompts"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
@@ -57,7 +56,7 @@ func (c *conn) react(steps []scenario.Step, afterMS int64) {
 	c.out.turn++
 	c.out.chunks = 0
 	c.opts.Stats.Responses.Add(1)
-	c.Commit(c.w.At(fault.Point{At: fault.AtTurn, Turn: c.out.turn, N: c.out.turn}))
+	c.Commit(c.w.At(scenario.Point{At: scenario.AtTurn, Turn: c.out.turn, N: c.out.turn}))
 	c.queue(steps, afterMS)
 }
 
@@ -156,7 +155,7 @@ func (c *conn) sendAudio(now int64, sound []byte, size int) {
 	if len(sound) > 0 {
 		out.chunks++
 		c.opts.Stats.AudioOutMS.Add(livewire.FrameMS)
-		c.Commit(c.w.At(fault.Point{At: fault.AtChunk, Turn: out.turn, N: out.chunks}))
+		c.Commit(c.w.At(scenario.Point{At: scenario.AtChunk, Turn: out.turn, N: out.chunks}))
 	}
 	if time.Now().Before(c.noAudio) {
 		return
@@ -195,7 +194,7 @@ func (c *conn) advance(now int64) {
 		case scenario.Calls:
 			c.delegate(s.Calls[0])
 		case scenario.Fault:
-			c.Commit(c.w.Do([]fault.Action{s.Action}))
+			c.Commit(c.w.Do([]scenario.Fault{s}))
 		case scenario.End:
 			c.close(s)
 		}
@@ -233,15 +232,15 @@ func (c *conn) speak(text string, now int64) *line {
 func (c *conn) delegate(call scenario.Call) {
 	c.calls++
 	c.opts.Stats.Calls.Add(1)
-	actions := append(c.w.At(fault.Point{At: fault.AtCall, Turn: c.out.turn, N: c.calls}), c.onCall...)
+	actions := append(c.w.At(scenario.Point{At: scenario.AtCall, Turn: c.out.turn, N: c.calls}), c.onCall...)
 	c.onCall = nil
 	call.ID = "" // that of a call
 	claims := false
 	for _, a := range wire.PlanCall(&call, c.ids.New("item"), actions) {
-		if a.Kind == fault.Undelegated {
+		if a.Kind == scenario.Undelegated {
 			claims = true
 		} else {
-			c.Commit([]fault.Action{a})
+			c.Commit([]scenario.Fault{a})
 		}
 	}
 	if claims {

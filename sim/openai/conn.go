@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"voicegw/internal/openaiwire"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
@@ -46,16 +45,16 @@ type spending struct {
 	cached int // the next response finds these in the cache
 }
 
-func (c *conn) run(first []fault.Action) {
+func (c *conn) run(first []scenario.Fault) {
 	c.tell("session.created", c.model.shown(c.sess))
 	if c.model.conversation {
 		c.tell("conversation.created", object{"id", c.conv.id})
 	}
 	c.Commit(first)
-	c.Commit(c.w.At(fault.Point{At: fault.AtSetup}))
+	c.Commit(c.w.At(scenario.Point{At: scenario.AtSetup}))
 	c.settle()
 	if life := c.opts.ConnectionLife; life > 0 || life == 0 && !c.model.local {
-		c.later.After(sessionLife(c.opts), func() { c.expire(fault.Action{}) })
+		c.later.After(sessionLife(c.opts), func() { c.expire(scenario.Fault{}) })
 	}
 	c.w.Run(c, wire.ShuttingDown)
 }
@@ -82,29 +81,29 @@ func (c *conn) Proceed(now time.Time) {
 	c.settle()
 }
 
-func (c *conn) Commit(as []fault.Action) {
+func (c *conn) Commit(as []scenario.Fault) {
 	for _, a := range as {
 		switch a.Kind {
-		case fault.GoAway:
+		case scenario.GoAway:
 			// OpenAI announces nothing; the session expires.
 			c.later.After(a.For, func() { c.expire(a) })
-		case fault.Expire:
+		case scenario.Expire:
 			c.expire(a)
-		case fault.Quota:
+		case scenario.Quota:
 			if r := c.active(); r != nil {
 				c.failQuota(r)
 			} else {
 				c.quota = true
 			}
-		case fault.CancelCall:
+		case scenario.CancelCall:
 			if r := c.active(); r != nil {
 				c.cancelCall(r, a)
 			}
-		case fault.DuplicateCall, fault.LateCall, fault.MissingID:
+		case scenario.DuplicateCall, scenario.LateCall, scenario.MissingID:
 			if r := c.active(); r != nil {
 				r.onCall = append(r.onCall, a)
 			}
-		case fault.Deaf:
+		case scenario.Deaf:
 			c.deaf = true
 		default:
 			// wire.Conn has carried it out, or sessions of this API have nothing like it.
@@ -112,7 +111,7 @@ func (c *conn) Commit(as []fault.Action) {
 	}
 }
 
-func (c *conn) expire(a fault.Action) {
+func (c *conn) expire(a scenario.Fault) {
 	c.fail(openaiwire.Invalid("session_expired", "", expiredText), "")
 	c.w.Close(cmp.Or(a.Code, 1001), cmp.Or(a.Reason, expiredText))
 }

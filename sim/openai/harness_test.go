@@ -21,7 +21,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/internal/testutil"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
@@ -329,9 +328,9 @@ func script(t *testing.T, text string) *scenario.Scenario {
 	return s
 }
 
-func faults(t *testing.T, text string) *fault.Script {
+func faults(t *testing.T, text string) *scenario.FaultScript {
 	t.Helper()
-	s, err := fault.Parse("faults.yaml", []byte(text))
+	s, err := scenario.ParseFaults("faults.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

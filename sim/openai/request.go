@@ -8,7 +8,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/internal/openaiwire"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
@@ -184,7 +183,7 @@ func (c *conn) begin(q *request, steps []scenario.Step) {
 		c.failQuota(r)
 		return
 	}
-	c.Commit(c.w.At(fault.Point{At: fault.AtTurn, Turn: r.turn, N: r.turn}))
+	c.Commit(c.w.At(scenario.Point{At: scenario.AtTurn, Turn: r.turn, N: r.turn}))
 }
 
 func (c *conn) countInput(q *request, r *response) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"voicegw/internal/openaiwire"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
@@ -32,7 +31,7 @@ type response struct {
 	line    *voice.Delivery
 	began   time.Time // of line
 	spoke   bool      // a line was begun before
-	onCall  []fault.Action
+	onCall  []scenario.Fault
 	late    []scenario.Call // sent after its end
 	in      inputTokens
 	out     outputTokens
@@ -71,11 +70,11 @@ func (c *conn) step(r *response, s scenario.Step) {
 	case scenario.Wait:
 		r.next = r.next.Add(s.For)
 	case scenario.Fault:
-		if k := s.Action.Kind; k == fault.DuplicateCall || k == fault.LateCall || k == fault.MissingID {
-			r.onCall = append(r.onCall, s.Action)
+		if k := s.Kind; k == scenario.DuplicateCall || k == scenario.LateCall || k == scenario.MissingID {
+			r.onCall = append(r.onCall, s)
 			return
 		}
-		c.Commit(c.w.Do([]fault.Action{s.Action}))
+		c.Commit(c.w.Do([]scenario.Fault{s}))
 	case scenario.End:
 		c.finish(r, openaiwire.Completed)
 		c.w.Close(s.Code, s.Reason)
@@ -151,7 +150,7 @@ func (c *conn) sendWord(r *response, word string) {
 
 func (c *conn) sendAudio(r *response, p voice.Part) {
 	r.out.chunks++
-	c.Commit(c.w.At(fault.Point{At: fault.AtChunk, Turn: r.turn, N: r.out.chunks}))
+	c.Commit(c.w.At(scenario.Point{At: scenario.AtChunk, Turn: r.turn, N: r.out.chunks}))
 	if r.over {
 		return
 	}
@@ -261,14 +260,14 @@ func (c *conn) callTools(r *response, calls []scenario.Call) {
 
 func (c *conn) callTool(r *response, call scenario.Call) {
 	c.calls++
-	actions := append(r.onCall, c.w.At(fault.Point{At: fault.AtCall, Turn: r.turn, N: c.calls})...)
+	actions := append(r.onCall, c.w.At(scenario.Point{At: scenario.AtCall, Turn: r.turn, N: c.calls})...)
 	r.onCall = nil
-	var cancel *fault.Action
+	var cancel *scenario.Fault
 	for _, a := range wire.PlanCall(&call, c.ids.New("call"), actions) {
-		if a.Kind == fault.CancelCall {
+		if a.Kind == scenario.CancelCall {
 			cancel = &a
 		} else {
-			c.Commit([]fault.Action{a})
+			c.Commit([]scenario.Fault{a})
 		}
 	}
 	if r.over {
@@ -290,7 +289,7 @@ func (c *conn) callTool(r *response, call scenario.Call) {
 	}
 }
 
-func (c *conn) cancelCall(r *response, a fault.Action) {
+func (c *conn) cancelCall(r *response, a scenario.Fault) {
 	if a.For == 0 {
 		c.finish(r, openaiwire.Cancelled, "reason", "turn_detected")
 		return

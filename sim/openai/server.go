@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"voicegw/internal/openaiwire"
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
@@ -95,14 +95,14 @@ func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 		return
 	}
 	o := wire.ConnOptions{Subprotocols: []string{"realtime"}, UpgradeFirst: true}
-	h.opts.Serve(w, r, fault.APIRealtime, o, func(ws *wire.Conn, begin wire.Begin, first []fault.Action) {
+	h.opts.Serve(w, r, scenario.APIRealtime, o, func(ws *wire.Conn, begin wire.Begin, first []scenario.Fault) {
 		h.serve(ws, r, key, azure, begin, ws.Do(first))
 	})
 }
 
 // serve runs a connection from the first event to the last. first are the faults of the
 // handshake that need the protocol.
-func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, begin wire.Begin, first []fault.Action) {
+func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, begin wire.Begin, first []scenario.Fault) {
 	log := h.opts.Logger.With("wire", "openai", "conn", begin.N)
 	c := &conn{
 		opts: h.opts, stats: h.opts.Stats, log: log, lines: &h.lines, w: ws, ids: wire.NewIDs(begin.Seed),

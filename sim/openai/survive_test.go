@@ -9,7 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
@@ -118,7 +118,7 @@ func TestAFrameMeetsAnEarlierFault(t *testing.T) {
 			}
 			defer func() { _ = ws.CloseNow() }()
 			synctest.Wait() // session.created waits for the client, which does not read yet
-			if err := r.h.opts.Group.Inject("pipe", fault.Action{Kind: fault.Close, Code: 4000}); err != nil {
+			if err := r.h.opts.Group.Inject("pipe", scenario.Fault{Kind: scenario.Close, Code: 4000}); err != nil {
 				t.Fatal(err)
 			}
 			if err := ws.Write(context.Background(), websocket.MessageText, []byte(`{"type":"session.update","session":{"type":"realtime"}}`)); err != nil {

@@ -38,7 +38,7 @@ func show(t Turn) string {
 		case Wait:
 			fmt.Fprintf(&b, "wait %v\n", x.For)
 		case Fault:
-			fmt.Fprintf(&b, "fault %s %v\n", x.Action.Kind, x.Action.For)
+			fmt.Fprintf(&b, "fault %s %v\n", x.Kind, x.For)
 		case End:
 			fmt.Fprintf(&b, "end %d %s\n", x.Code, x.Reason)
 		}

@@ -1,7 +1,11 @@
-// Package scenario decides about the speech and the actions of the simulated model.
+// Package scenario decides about the speech and the actions of the simulated model, and about the faults of its
+// provider.
 //
 // A Scenario is read from YAML (Parse, Default); a Dialogue is a conversation that follows it. The dialogue is pure
 // and has no clock: it takes the user's words or results and returns the steps of a turn, which the wires carry out.
+//
+// A FaultScript is read from YAML too; an Injector is one connection's use of it. The injector is pure: the wire
+// reports its Point and gets the faults that are due. The same script, seed and points give the same faults.
 package scenario
 
 import (

@@ -8,7 +8,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"voicegw/internal/strict"
-	"voicegw/sim/fault"
 )
 
 var stepKeys = []string{"say", "silence", "wait", "call", "then", "on_error", "fault", "end", "remember", "refuse", "treat_as", "auto"}
@@ -135,8 +134,8 @@ func (p *parser) step(key string, n *yaml.Node) (s step, ok bool) {
 		s.run = func(b *builder) { b.call(calls) }
 		return s, true // even if invalid, so that then finds its call
 	case "fault":
-		a, ok := fault.ReadAction(p.Reader, n)
-		s.run = func(b *builder) { b.steps = append(b.steps, Fault{Action: a}) }
+		a, ok := readFault(p.Reader, n)
+		s.run = func(b *builder) { b.steps = append(b.steps, a) }
 		return s, ok
 	case "end":
 		end, ok := p.end(n)
@@ -168,7 +167,7 @@ func (p *parser) end(n *yaml.Node) (End, bool) {
 		return e, false
 	}
 	if v := m.Get("code"); v != nil {
-		e.Code, _ = fault.ReadCode(p.Reader, v)
+		e.Code, _ = readCode(p.Reader, v)
 	}
 	e.Reason, _ = p.Text(m.Get("reason"), "reason")
 	return e, true

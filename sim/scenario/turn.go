@@ -3,8 +3,6 @@ package scenario
 import (
 	"encoding/json"
 	"time"
-
-	"voicegw/sim/fault"
 )
 
 // Heard is one complete input of the user.
@@ -96,11 +94,6 @@ type Call struct {
 // Wait pauses; earlier output has been sent.
 type Wait struct {
 	For time.Duration
-}
-
-// Fault injects a fault at this point.
-type Fault struct {
-	Action fault.Action
 }
 
 // End closes the connection.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 )
 
 const (
@@ -36,15 +36,15 @@ type ConnOptions struct {
 	// Unknown makes the frame of an unknown event of that type. Nil means {"type": name}.
 	Unknown func(name string) []byte
 	// Answer answers the handshake with a fault, instead of an upgrade, and returns true; it returns false for a fault
-	// that the connection carries out, and does nothing. It is called by Serve, with fault.HTTPError at least. Nil answers
+	// that the connection carries out, and does nothing. It is called by Serve, with scenario.HTTPError at least. Nil answers
 	// that fault alone, with its status and reason.
-	Answer func(a fault.Action) bool
-	// UpgradeFirst means that a silence at fault.AtConnect begins after the upgrade, and that an
+	Answer func(a scenario.Fault) bool
+	// UpgradeFirst means that a silence at scenario.AtConnect begins after the upgrade, and that an
 	// ending server closes the connection after it. Otherwise the silence holds back the answer
 	// to the handshake, and an ending server refuses it.
 	UpgradeFirst bool
 	// Faults is this connection's injector. Nil means no faults.
-	Faults *fault.Injector
+	Faults *scenario.Injector
 	// Stats is updated. Nil disables counting.
 	Stats *Stats
 }
@@ -80,8 +80,8 @@ type Conn struct {
 	slow atomic.Int64 // ns before each frame read; set by the owner, read by the reader
 
 	// Owned by the owner.
-	faults    *fault.Injector
-	timed     []fault.Timed
+	faults    *scenario.Injector
+	timed     []scenario.TimedFault
 	timer     *time.Timer
 	held      [][]byte
 	heldBytes int
@@ -94,7 +94,7 @@ type Conn struct {
 }
 
 // Accept upgrades r. If it fails it has answered the request. Origins are not checked, because the simulator is for
-// tests. It does not report fault.AtConnect: the wire must do so before it calls Accept, as Serve does.
+// tests. It does not report scenario.AtConnect: the wire must do so before it calls Accept, as Serve does.
 func Accept(w http.ResponseWriter, r *http.Request, o ConnOptions) (*Conn, error) {
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:       o.Subprotocols,
@@ -169,13 +169,13 @@ func (c *Conn) End() { c.ending.Do(func() { close(c.done) }) }
 // frame is queued; during a silence it is dropped. Send returns the actions that need the protocol, for the owner to
 // carry out. If the connection is gone the frame is dropped: Frames reports the end to the owner. Send keeps data only
 // during a delay; data must then not be changed afterwards.
-func (c *Conn) Send(event string, turn int, data []byte) []fault.Action {
+func (c *Conn) Send(event string, turn int, data []byte) []scenario.Fault {
 	if c.closed {
 		return nil
 	}
-	due := c.faults.At(fault.Point{At: fault.AtFrame, Turn: turn})
+	due := c.faults.At(scenario.Point{At: scenario.AtFrame, Turn: turn})
 	if event != "" {
-		due = append(due, c.faults.At(fault.Point{At: fault.AtEvent, Turn: turn, Event: event})...)
+		due = append(due, c.faults.At(scenario.Point{At: scenario.AtEvent, Turn: turn, Event: event})...)
 	}
 	rest := due
 	if len(due) > 0 {
@@ -186,40 +186,40 @@ func (c *Conn) Send(event string, turn int, data []byte) []fault.Action {
 }
 
 // At reports a point, carries out the actions that a connection can and returns the rest.
-func (c *Conn) At(p fault.Point) []fault.Action {
+func (c *Conn) At(p scenario.Point) []scenario.Fault {
 	due := c.faults.At(p)
-	if p.At == fault.AtCall {
+	if p.At == scenario.AtCall {
 		due = append(due, c.injected.take(&c.injected.atCall)...)
 	}
 	return c.Do(due)
 }
 
 // Do carries out the actions that a connection can and returns the rest.
-func (c *Conn) Do(as []fault.Action) []fault.Action { return c.do(as, nil) }
+func (c *Conn) Do(as []scenario.Fault) []scenario.Fault { return c.do(as, nil) }
 
-func (c *Conn) do(as []fault.Action, frame *[]byte) (rest []fault.Action) {
+func (c *Conn) do(as []scenario.Fault, frame *[]byte) (rest []scenario.Fault) {
 	for _, a := range as {
 		if c.closed {
 			return nil
 		}
 		c.stats.Committed(a.Kind)
 		switch a.Kind {
-		case fault.Delay:
+		case scenario.Delay:
 			c.hold(a.For)
-		case fault.Silence:
+		case scenario.Silence:
 			c.mute = c.mute || a.For == 0 // forever
 			c.muteUntil = time.Now().Add(a.For)
-		case fault.SlowRead:
+		case scenario.SlowRead:
 			c.slow.Store(int64(a.For))
-		case fault.Drop:
+		case scenario.Drop:
 			c.drop()
-		case fault.Close:
+		case scenario.Close:
 			c.Close(a.Code, a.Reason)
-		case fault.HTTPError: // too late for a status
+		case scenario.HTTPError: // too late for a status
 			c.Close(int(websocket.StatusInternalError), a.Reason)
-		case fault.UnknownEvent:
+		case scenario.UnknownEvent:
 			c.put(c.unknown(a.Event))
-		case fault.Malformed:
+		case scenario.Malformed:
 			if frame == nil {
 				c.put([]byte(`{"type":"sim.broken","text":"this frame has no e`))
 			} else {
@@ -291,12 +291,12 @@ func (c *Conn) arm() {
 }
 
 // Flush sends what waited and is due, and returns the actions of timed and injected faults that need the protocol.
-func (c *Conn) Flush() []fault.Action {
+func (c *Conn) Flush() []scenario.Fault {
 	rest := c.Do(c.injected.take(&c.injected.now))
 	for len(c.timed) > 0 && !time.Now().Before(c.begun.Add(c.timed[0].After)) {
-		a := c.timed[0].Action
+		a := c.timed[0].Fault
 		c.timed = c.timed[1:]
-		rest = append(rest, c.Do([]fault.Action{a})...)
+		rest = append(rest, c.Do([]scenario.Fault{a})...)
 	}
 	if !time.Now().Before(c.holdUntil) {
 		c.release()

@@ -5,14 +5,14 @@ import (
 	"maps"
 	"sync"
 
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 )
 
 // Group is the set of open connections of a server. The zero value is an empty
 // group. Its methods may be called concurrently.
 type Group struct {
-	mu     sync.Mutex        // guards the following fields
-	counts map[fault.API]int // connections begun, by API; of all under ""
+	mu     sync.Mutex           // guards the following fields
+	counts map[scenario.API]int // connections begun, by API; of all under ""
 	open   map[*member]struct{}
 	byAddr map[string]*Conn // those that were attached, by address
 	closed bool
@@ -23,11 +23,11 @@ type Group struct {
 type member struct{ end func() }
 
 // next numbers a connection, among all and among those of its API.
-func (g *Group) next(api fault.API) (n, ofAPI int) {
+func (g *Group) next(api scenario.API) (n, ofAPI int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.counts == nil {
-		g.counts = map[fault.API]int{}
+		g.counts = map[scenario.API]int{}
 	}
 	g.counts[""]++
 	g.counts[api]++
@@ -95,13 +95,13 @@ func (g *Group) Close(ctx context.Context) error {
 const maxInjected = 32
 
 type injected struct {
-	mu     sync.Mutex     // guards the following fields, and setting the connection's timer
-	now    []fault.Action // for the next Flush
-	atCall []fault.Action // for the next call
-	over   bool           // the connection was released
+	mu     sync.Mutex       // guards the following fields, and setting the connection's timer
+	now    []scenario.Fault // for the next Flush
+	atCall []scenario.Fault // for the next call
+	over   bool             // the connection was released
 }
 
-func (i *injected) take(list *[]fault.Action) []fault.Action {
+func (i *injected) take(list *[]scenario.Fault) []scenario.Fault {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	taken := *list
@@ -117,7 +117,7 @@ func (i *injected) end() {
 
 // Inject injects a fault: one about a tool call at the next call, any other one at once. It may be called concurrently;
 // the owner carries the fault out. The error is ErrNoConnection if the connection was released, or ErrTooMany.
-func (c *Conn) Inject(a fault.Action) error {
+func (c *Conn) Inject(a scenario.Fault) error {
 	i := &c.injected
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -154,7 +154,7 @@ func (g *Group) Attach(remote string, c *Conn) (detach func()) {
 }
 
 // Inject calls Conn.Inject on the connection whose client has that address.
-func (g *Group) Inject(remote string, a fault.Action) error {
+func (g *Group) Inject(remote string, a scenario.Fault) error {
 	g.mu.Lock()
 	c := g.byAddr[remote]
 	g.mu.Unlock()
@@ -167,27 +167,27 @@ func (g *Group) Inject(remote string, a fault.Action) error {
 // FaultCounts counts injected faults by their kind. The zero value is ready to use; it may be used concurrently.
 type FaultCounts struct {
 	mu     sync.Mutex // guards the following field
-	counts map[fault.Kind]int64
+	counts map[scenario.FaultKind]int64
 }
 
-func (c *FaultCounts) add(k fault.Kind) {
+func (c *FaultCounts) add(k scenario.FaultKind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.counts == nil {
-		c.counts = make(map[fault.Kind]int64)
+		c.counts = make(map[scenario.FaultKind]int64)
 	}
 	c.counts[k]++
 }
 
 // All returns a copy of the counts. A kind that never occurred is missing.
-func (c *FaultCounts) All() map[fault.Kind]int64 {
+func (c *FaultCounts) All() map[scenario.FaultKind]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.counts)
 }
 
 // Committed counts a fault.
-func (s *Stats) Committed(k fault.Kind) {
+func (s *Stats) Committed(k scenario.FaultKind) {
 	s.Faults.Add(1)
 	s.FaultsBy.add(k)
 }

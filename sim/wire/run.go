@@ -10,7 +10,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 )
 
@@ -21,7 +20,7 @@ type Protocol interface {
 	Proceed(now time.Time)
 	Handle(data []byte)
 	// Commit carries out faults that need the protocol.
-	Commit(as []fault.Action)
+	Commit(as []scenario.Fault)
 }
 
 // Run is the owner's loop until the connection is over. ending is the reason of the close by an ending server.
@@ -88,7 +87,7 @@ func (a *Agenda) Run(now time.Time, closed func() bool) {
 // Pending holds what the connections of OpenAI's wires do later: actions, and the faults of events already sent.
 type Pending struct {
 	Agenda
-	due []fault.Action
+	due []scenario.Fault
 }
 
 // After adds an action.
@@ -98,11 +97,11 @@ func (p *Pending) After(d time.Duration, do func()) {
 
 // Sent takes the faults that are due at an event. They wait for Settle, so that the state does not change while events
 // are being sent.
-func (p *Pending) Sent(faults []fault.Action) { p.due = append(p.due, faults...) }
+func (p *Pending) Sent(faults []scenario.Fault) { p.due = append(p.due, faults...) }
 
 // Settle commits the faults of the events sent since the last call. They send events too; the limit is for a script
 // that answers each event with another.
-func (p *Pending) Settle(commit func([]fault.Action)) {
+func (p *Pending) Settle(commit func([]scenario.Fault)) {
 	for i := 0; i < 100 && len(p.due) > 0; i++ {
 		due := p.due
 		p.due = nil
@@ -112,14 +111,14 @@ func (p *Pending) Settle(commit func([]fault.Action)) {
 }
 
 // PlanCall applies the faults of a call to it and returns the other faults. made is the id of a call without its own.
-func PlanCall(call *scenario.Call, made string, as []fault.Action) (others []fault.Action) {
+func PlanCall(call *scenario.Call, made string, as []scenario.Fault) (others []scenario.Fault) {
 	for _, a := range as {
 		switch a.Kind {
-		case fault.DuplicateCall:
+		case scenario.DuplicateCall:
 			call.Repeat += a.Times
-		case fault.LateCall:
+		case scenario.LateCall:
 			call.Late = max(call.Late, a.For, time.Millisecond)
-		case fault.MissingID:
+		case scenario.MissingID:
 			call.WithoutID = true
 		default:
 			others = append(others, a)
@@ -135,15 +134,15 @@ func PlanCall(call *scenario.Call, made string, as []fault.Action) (others []fau
 // Serve runs one connection of an API from its handshake to its end. It injects the faults that
 // come before the answer to the handshake, upgrades the request and calls run, which owns the
 // connection until it returns, with the other faults of the handshake.
-func (o *Options) Serve(w http.ResponseWriter, r *http.Request, api fault.API, c ConnOptions, run func(*Conn, Begin, []fault.Action)) {
+func (o *Options) Serve(w http.ResponseWriter, r *http.Request, api scenario.API, c ConnOptions, run func(*Conn, Begin, []scenario.Fault)) {
 	begin := o.Begin(api)
 	c.Faults, c.Stats = begin.Faults, o.Stats
 	if c.Answer == nil {
-		c.Answer = func(a fault.Action) bool {
-			if a.Kind == fault.HTTPError {
+		c.Answer = func(a scenario.Fault) bool {
+			if a.Kind == scenario.HTTPError {
 				http.Error(w, cmp.Or(a.Reason, http.StatusText(a.Code)), a.Code)
 			}
-			return a.Kind == fault.HTTPError
+			return a.Kind == scenario.HTTPError
 		}
 	}
 	ctx, end := context.WithCancel(context.Background())
@@ -151,7 +150,7 @@ func (o *Options) Serve(w http.ResponseWriter, r *http.Request, api fault.API, c
 	leave, open := o.Group.Enter(end)
 	defer leave()
 	if !open && !c.UpgradeFirst {
-		c.Answer(fault.Action{Kind: fault.HTTPError, Code: http.StatusServiceUnavailable, Reason: unavailable})
+		c.Answer(scenario.Fault{Kind: scenario.HTTPError, Code: http.StatusServiceUnavailable, Reason: unavailable})
 		return
 	}
 	rest, ok := c.connect(ctx, w, r)
@@ -183,19 +182,19 @@ const unavailable = "The service is currently unavailable."
 
 // connect injects the faults of the handshake. It returns those that need the connection, and
 // false if the request has been answered.
-func (o *ConnOptions) connect(server context.Context, w http.ResponseWriter, r *http.Request) (rest []fault.Action, ok bool) {
-	for _, a := range o.Faults.At(fault.Point{At: fault.AtConnect}) {
-		if a.Kind == fault.HTTPError {
+func (o *ConnOptions) connect(server context.Context, w http.ResponseWriter, r *http.Request) (rest []scenario.Fault, ok bool) {
+	for _, a := range o.Faults.At(scenario.Point{At: scenario.AtConnect}) {
+		if a.Kind == scenario.HTTPError {
 			RetryAfter(w, a.For)
 		}
 		switch {
-		case a.Kind == fault.Delay || a.Kind == fault.Silence && !o.UpgradeFirst:
+		case a.Kind == scenario.Delay || a.Kind == scenario.Silence && !o.UpgradeFirst:
 			o.Stats.Committed(a.Kind)
 			if !pause(server, r.Context(), a) {
-				o.Answer(fault.Action{Kind: fault.HTTPError, Code: http.StatusServiceUnavailable, Reason: unavailable})
+				o.Answer(scenario.Fault{Kind: scenario.HTTPError, Code: http.StatusServiceUnavailable, Reason: unavailable})
 				return nil, false
 			}
-		case a.Kind == fault.Drop:
+		case a.Kind == scenario.Drop:
 			o.Stats.Committed(a.Kind)
 			// The server closes the TCP connection without an answer.
 			panic(http.ErrAbortHandler)
@@ -211,9 +210,9 @@ func (o *ConnOptions) connect(server context.Context, w http.ResponseWriter, r *
 
 // pause waits for the end of a delay or a silence; false if the server or the client ends first, or the silence is
 // endless.
-func pause(server, client context.Context, a fault.Action) bool {
+func pause(server, client context.Context, a scenario.Fault) bool {
 	var due <-chan time.Time
-	if a.Kind == fault.Delay || a.For > 0 {
+	if a.Kind == scenario.Delay || a.For > 0 {
 		t := time.NewTimer(a.For)
 		defer t.Stop()
 		due = t.C

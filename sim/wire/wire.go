@@ -15,7 +15,6 @@ import (
 	"unicode"
 
 	"voicegw/internal/openaiwire"
-	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 )
 
@@ -27,7 +26,7 @@ type Options struct {
 	// Scenario defines the model's words. Nil means scenario.Default().
 	Scenario *scenario.Scenario
 	// Faults are injected into every connection. Nil means no faults.
-	Faults *fault.Script
+	Faults *scenario.FaultScript
 	// Seed makes ids, faults and choices repeatable: connection n of a server
 	// uses Seed and n. Zero is an ordinary seed.
 	Seed uint64
@@ -75,15 +74,15 @@ type Begin struct {
 	// Seed is this connection's own seed: for IDs, the dialogue and choices.
 	Seed uint64
 	// Faults is this connection's injector; nil, which may be used, if there is no script.
-	Faults *fault.Injector
+	Faults *scenario.Injector
 }
 
 // Begin counts a connection of an API, or a request, and returns its number, seed and faults.
 // It may be called concurrently; Group must be set (WithDefaults does so).
-func (o *Options) Begin(api fault.API) Begin {
+func (o *Options) Begin(api scenario.API) Begin {
 	n, ofAPI := o.Group.next(api)
 	seed := Mix(o.Seed + uint64(n)*0x9e3779b97f4a7c15)
-	return Begin{N: n, Seed: seed, Faults: o.Faults.NewInjector(seed, fault.Connection{N: n, OfAPI: ofAPI, API: api})}
+	return Begin{N: n, Seed: seed, Faults: o.Faults.NewInjector(seed, scenario.Connection{N: n, OfAPI: ofAPI, API: api})}
 }
 
 // Mix spreads the bits of a seed (the finalizer of splitmix64), so that the

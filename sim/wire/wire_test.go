@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/internal/testutil"
-	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,9 +57,9 @@ func TestTextTokens(t *testing.T) {
 
 func TestConnectionsDiffer(t *testing.T) {
 	o := Options{Seed: 1}.WithDefaults()
-	a, b := o.Begin(fault.APIRealtime), o.Begin(fault.APIRealtime)
+	a, b := o.Begin(scenario.APIRealtime), o.Begin(scenario.APIRealtime)
 	again := Options{Seed: 1}.WithDefaults()
-	if a.N != 1 || b.N != 2 || a.Seed == b.Seed || again.Begin(fault.APIRealtime).Seed != a.Seed {
+	if a.N != 1 || b.N != 2 || a.Seed == b.Seed || again.Begin(scenario.APIRealtime).Seed != a.Seed {
 		t.Errorf("%+v %+v", a, b)
 	}
 }
@@ -194,12 +194,12 @@ func TestTheServerEndsAConnection(t *testing.T) {
 }
 
 func TestPendingFramesAreBounded(t *testing.T) {
-	s, err := fault.Parse("f", []byte(`{faults: [{at: setup, do: delay, for: 1h}]}`))
+	s, err := scenario.ParseFaults("f", []byte(`{faults: [{at: setup, do: delay, for: 1h}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve(t, ConnOptions{Faults: s.NewInjector(1, fault.Connection{N: 1})}, func(c *Conn) {
-		c.At(fault.Point{At: fault.AtSetup})
+	serve(t, ConnOptions{Faults: s.NewInjector(1, scenario.Connection{N: 1})}, func(c *Conn) {
+		c.At(scenario.Point{At: scenario.AtSetup})
 		big := make([]byte, 1<<20)
 		for range 70 {
 			c.Send("", 0, big)
@@ -211,20 +211,20 @@ func TestPendingFramesAreBounded(t *testing.T) {
 }
 
 func TestFaultsThatNeedTheProtocolAreReturned(t *testing.T) {
-	s, err := fault.Parse("f", []byte(`{faults: [{at: time, after: 5s, do: goaway, for: 1s}, {at: time, after: 2s, do: unknown_event, unknown: x}, {at: event, event: a, do: quota}]}`))
+	s, err := scenario.ParseFaults("f", []byte(`{faults: [{at: time, after: 5s, do: goaway, for: 1s}, {at: time, after: 2s, do: unknown_event, unknown: x}, {at: event, event: a, do: quota}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	stats := &Stats{}
-	serve(t, ConnOptions{Faults: s.NewInjector(1, fault.Connection{N: 1}), Stats: stats}, func(c *Conn) {
-		if rest := c.Send("a", 1, []byte("{}")); len(rest) != 1 || rest[0].Kind != fault.Quota {
+	serve(t, ConnOptions{Faults: s.NewInjector(1, scenario.Connection{N: 1}), Stats: stats}, func(c *Conn) {
+		if rest := c.Send("a", 1, []byte("{}")); len(rest) != 1 || rest[0].Kind != scenario.Quota {
 			t.Errorf("at the event: %v", rest)
 		}
 		begun := time.Now()
 		for range 2 {
 			<-c.timer.C
 			rest := c.Flush()
-			if len(rest) == 1 && rest[0].Kind == fault.GoAway {
+			if len(rest) == 1 && rest[0].Kind == scenario.GoAway {
 				if took := time.Since(begun); took != 5*time.Second {
 					t.Errorf("after %v", took)
 				}
@@ -247,7 +247,7 @@ func TestFaultsThatNeedTheProtocolAreReturned(t *testing.T) {
 	for _, n := range stats.FaultsBy.All() {
 		total += n
 	}
-	if n := stats.FaultsBy.All()[fault.GoAway]; n != 1 || total != 3 {
+	if n := stats.FaultsBy.All()[scenario.GoAway]; n != 1 || total != 3 {
 		t.Errorf("%d times goaway of %d by kind, want 1 of 3", n, total)
 	}
 }
@@ -259,29 +259,29 @@ func TestInject(t *testing.T) {
 	serve(t, ConnOptions{Stats: stats}, func(c *Conn) {
 		var g Group
 		detach := g.Attach("198.51.100.7:1", c)
-		for _, kind := range []fault.Kind{fault.UnknownEvent, fault.CancelCall, fault.GoAway} {
-			if err := g.Inject("198.51.100.7:1", fault.Action{Kind: kind, Event: "x"}); err != nil {
+		for _, kind := range []scenario.FaultKind{scenario.UnknownEvent, scenario.CancelCall, scenario.GoAway} {
+			if err := g.Inject("198.51.100.7:1", scenario.Fault{Kind: kind, Event: "x"}); err != nil {
 				t.Error(err)
 			}
 		}
-		if err := g.Inject("198.51.100.7:2", fault.Action{Kind: fault.Drop}); !errors.Is(err, ErrNoConnection) {
+		if err := g.Inject("198.51.100.7:2", scenario.Fault{Kind: scenario.Drop}); !errors.Is(err, ErrNoConnection) {
 			t.Errorf("of another address: %v", err)
 		}
 		begun := time.Now()
 		<-c.timer.C
-		if rest := c.Flush(); len(rest) != 1 || rest[0].Kind != fault.GoAway || time.Since(begun) != 0 {
+		if rest := c.Flush(); len(rest) != 1 || rest[0].Kind != scenario.GoAway || time.Since(begun) != 0 {
 			t.Errorf("after %v: %v", time.Since(begun), rest)
 		}
-		if rest := c.At(fault.Point{At: fault.AtTurn, N: 1}); len(rest) != 0 {
+		if rest := c.At(scenario.Point{At: scenario.AtTurn, N: 1}); len(rest) != 0 {
 			t.Errorf("at a turn: %v", rest)
 		}
 		for n, want := range []int{1, 0} {
-			if rest := c.At(fault.Point{At: fault.AtCall, N: n + 1}); len(rest) != want || want == 1 && rest[0].Kind != fault.CancelCall {
+			if rest := c.At(scenario.Point{At: scenario.AtCall, N: n + 1}); len(rest) != want || want == 1 && rest[0].Kind != scenario.CancelCall {
 				t.Errorf("at call %d: %v", n+1, rest)
 			}
 		}
 		detach()
-		if err := g.Inject("198.51.100.7:1", fault.Action{Kind: fault.Drop}); !errors.Is(err, ErrNoConnection) {
+		if err := g.Inject("198.51.100.7:1", scenario.Fault{Kind: scenario.Drop}); !errors.Is(err, ErrNoConnection) {
 			t.Errorf("after its end: %v", err)
 		}
 	}, func(ws *websocket.Conn) {
@@ -290,7 +290,7 @@ func TestInject(t *testing.T) {
 		}
 		_, _, _ = ws.Read(context.Background())
 	})
-	if n := stats.FaultsBy.All(); n[fault.UnknownEvent] != 1 || n[fault.GoAway] != 1 || n[fault.CancelCall] != 1 {
+	if n := stats.FaultsBy.All(); n[scenario.UnknownEvent] != 1 || n[scenario.GoAway] != 1 || n[scenario.CancelCall] != 1 {
 		t.Errorf("counted %v", n)
 	}
 }
@@ -298,10 +298,10 @@ func TestInject(t *testing.T) {
 // TestInjectWhileTheOwnerIsBusy: an injected fault is due at once, however the owner uses its timer at the time.
 func TestInjectWhileTheOwnerIsBusy(t *testing.T) {
 	serve(t, ConnOptions{}, func(c *Conn) {
-		if err := c.Inject(fault.Action{Kind: fault.GoAway}); err != nil {
+		if err := c.Inject(scenario.Fault{Kind: scenario.GoAway}); err != nil {
 			t.Error(err)
 		}
-		c.Do([]fault.Action{{Kind: fault.Delay, For: time.Second}}) // sets the timer to later
+		c.Do([]scenario.Fault{{Kind: scenario.Delay, For: time.Second}}) // sets the timer to later
 		select {
 		case <-c.timer.C:
 			if rest := c.Flush(); len(rest) != 1 {
@@ -317,14 +317,14 @@ func TestInjectWhileTheOwnerIsBusy(t *testing.T) {
 func TestInjectedFaultsAreBounded(t *testing.T) {
 	serve(t, ConnOptions{}, func(c *Conn) {
 		for n := range maxInjected + 1 {
-			kind := []fault.Kind{fault.LateCall, fault.UnknownEvent}[n%2]
-			if err := c.Inject(fault.Action{Kind: kind}); (err != nil) != (n == maxInjected) || err != nil && !errors.Is(err, ErrTooMany) {
+			kind := []scenario.FaultKind{scenario.LateCall, scenario.UnknownEvent}[n%2]
+			if err := c.Inject(scenario.Fault{Kind: kind}); (err != nil) != (n == maxInjected) || err != nil && !errors.Is(err, ErrTooMany) {
 				t.Errorf("number %d: %v", n, err)
 			}
 		}
 		c.Close(1000, "")
 		c.Release()
-		if err := c.Inject(fault.Action{Kind: fault.Drop}); !errors.Is(err, ErrNoConnection) {
+		if err := c.Inject(scenario.Fault{Kind: scenario.Drop}); !errors.Is(err, ErrNoConnection) {
 			t.Errorf("after its end: %v", err)
 		}
 	}, func(ws *websocket.Conn) { _, _, _ = ws.Read(context.Background()) })

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "vitest";
 import { Faults } from "../src/model/faults.js";
 import { faultEffect, faultEnd, watchFor } from "../src/panels/words-instruments.js";
-import kinds from "../../../sim/fault/action.go?raw";
+import kinds from "../../../sim/scenario/fault.go?raw";
 import { ended, received } from "./feed.js";
 
 const DELAY = { do: "delay", label: "Hold everything back", for: true };
@@ -111,6 +111,6 @@ test("a fault is shown from its start to its end, with its effects", async () =>
 });
 
 test("every fault of the simulator is explained", () => {
-  const offered = [...kinds.matchAll(/^\t\{(\w+), "/gm)].map(([, name]) => new RegExp(`\\b${name}\\s+(?:Kind\\s+)?= "(\\w+)"`).exec(kinds)?.[1]);
+  const offered = [...kinds.matchAll(/^\t\{(\w+), "/gm)].map(([, name]) => new RegExp(`\\b${name}\\s+(?:FaultKind\\s+)?= "(\\w+)"`).exec(kinds)?.[1]);
   assert.ok(offered.length > 10 && offered.every((word) => word !== undefined && watchFor(word) !== ""), `${offered.filter((word) => watchFor(word ?? "") === "")}`);
 });

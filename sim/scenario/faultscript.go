@@ -1,8 +1,4 @@
-// Package fault decides which faults the provider simulator injects, and when.
-//
-// A Script is read from YAML (Parse); an Injector is one connection's use of it. The injector is pure: the wire
-// reports its Point and gets the Actions that are due. The same script, seed and points give the same faults.
-package fault
+package scenario
 
 import (
 	"cmp"
@@ -16,18 +12,18 @@ import (
 )
 
 const (
-	maxRules = 1000
-	longest  = 24 * time.Hour
-	maxCount = 1_000_000
+	maxFaults    = 1000
+	longestFault = 24 * time.Hour
+	maxCount     = 1_000_000
 )
 
-// Script is a fault script. It is immutable and safe for concurrent use. A nil Script has no faults.
-type Script struct {
-	rules []rule
+// FaultScript is a fault script. It is immutable and safe for concurrent use. A nil FaultScript has no faults.
+type FaultScript struct {
+	rules []faultRule
 }
 
-// rule is an entry of a script. Zero values match anything.
-type rule struct {
+// faultRule is an entry of a script. Zero values match anything.
+type faultRule struct {
 	at         string // a Where, or "time"
 	n          int    // 0 is any
 	turn       int    // 0 is any
@@ -38,7 +34,7 @@ type rule struct {
 	chance     float64 // 0 is certain
 	limit      int     // per connection; 0 means no limit
 	jitter     time.Duration
-	action     Action
+	action     Fault
 }
 
 const atTime = "time"
@@ -59,15 +55,15 @@ var kinds = []string{
 	string(NoAudio), string(Unplaced), string(Undelegated),
 }
 
-var actionKeys = []string{"do", "for", "jitter", "code", "reason", "repeat", "unknown"}
+var kindKeys = []string{"do", "for", "jitter", "code", "reason", "repeat", "unknown"}
 
-var ruleKeys = append([]string{"at", "n", "turn", "event", "after", "connection", "api", "probability", "limit"}, actionKeys...)
+var faultKeys = append([]string{"at", "n", "turn", "event", "after", "connection", "api", "probability", "limit"}, kindKeys...)
 
-// Parse reads a fault script from YAML; docs/simulator.md lists every key. The error is a *strict.Error with all
+// ParseFaults reads a fault script from YAML; docs/simulator.md lists every key. The error is a *strict.Error with all
 // problems and their lines; name is the file's.
-func Parse(name string, data []byte) (*Script, error) {
+func ParseFaults(name string, data []byte) (*FaultScript, error) {
 	r := strict.NewReader(name)
-	s := &Script{}
+	s := &FaultScript{}
 	if doc := r.Document(data); doc != nil {
 		if top, ok := r.Map(doc, "a fault script", "faults"); ok {
 			s.read(r, top)
@@ -82,7 +78,7 @@ func Parse(name string, data []byte) (*Script, error) {
 // Add returns a script with the faults of s, which may be nil, and one more from a command line: the keys of an
 // entry, such as "at: turn, n: 2, do: deaf", or only a fault's word, which applies at the setup of every connection.
 // The error is a *strict.Error under that name.
-func (s *Script) Add(name, text string) (*Script, error) {
+func (s *FaultScript) Add(name, text string) (*FaultScript, error) {
 	r := strict.NewReader(name)
 	text = strings.TrimSpace(text)
 	if text != "" && !strings.Contains(text, ":") {
@@ -91,12 +87,12 @@ func (s *Script) Add(name, text string) (*Script, error) {
 	if !strings.HasPrefix(text, "{") {
 		text = "{" + text + "}"
 	}
-	more := &Script{}
+	more := &FaultScript{}
 	if s != nil {
 		more.rules = slices.Clone(s.rules)
 	}
 	if doc := r.Document([]byte(text)); doc != nil {
-		if one, ok := readRule(r, doc); ok {
+		if one, ok := readFaultRule(r, doc); ok {
 			more.rules = append(more.rules, one)
 		}
 	}
@@ -106,34 +102,34 @@ func (s *Script) Add(name, text string) (*Script, error) {
 	return more, nil
 }
 
-func (s *Script) read(r *strict.Reader, top strict.Map) {
+func (s *FaultScript) read(r *strict.Reader, top strict.Map) {
 	list := top.Get("faults")
 	if list == nil {
 		r.Problem(top.Node, "the key faults is missing; it holds the list of faults")
 		return
 	}
 	entries := r.List(list, "faults")
-	if len(entries) > maxRules {
-		r.Problem(list, "there are %d faults; at most %d are allowed", len(entries), maxRules)
+	if len(entries) > maxFaults {
+		r.Problem(list, "there are %d faults; at most %d are allowed", len(entries), maxFaults)
 		return
 	}
 	for _, n := range entries {
-		if one, ok := readRule(r, n); ok {
+		if one, ok := readFaultRule(r, n); ok {
 			s.rules = append(s.rules, one)
 		}
 	}
 }
 
-func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
-	m, ok := r.Map(n, "a fault", ruleKeys...)
+func readFaultRule(r *strict.Reader, n *yaml.Node) (faultRule, bool) {
+	m, ok := r.Map(n, "a fault", faultKeys...)
 	if !ok {
-		return rule{}, false
+		return faultRule{}, false
 	}
-	out := rule{limit: 1}
+	out := faultRule{limit: 1}
 	if at := m.Get("at"); at == nil {
 		r.Problem(n, "the fault has no time or place: give it at: one of %s", strict.Join(wheres))
 	} else if out.at, ok = r.Word(at, "at", wheres...); !ok {
-		return rule{}, false
+		return faultRule{}, false
 	}
 	count := func(key string, into *int, lo int) {
 		if v := m.Get(key); v != nil {
@@ -145,7 +141,7 @@ func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
 	count("connection", &out.connection, 1)
 	out.api, _ = r.Word(m.Get("api"), "api", apis...)
 	out.event, _ = r.Text(m.Get("event"), "event")
-	out.after, _ = r.Duration(m.Get("after"), "after", longest)
+	out.after, _ = r.Duration(m.Get("after"), "after", longestFault)
 	if v := m.Get("probability"); v != nil {
 		if out.chance, ok = r.Float(v, "probability", 0, 1); ok && out.chance == 0 {
 			r.Problem(v, "probability 0 never happens; remove the fault or raise it")
@@ -154,12 +150,12 @@ func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
 	}
 	count("limit", &out.limit, 0)
 	out.fits(r, m)
-	out.action, out.jitter = readAction(r, m)
+	out.action, out.jitter = readFaultKeys(r, m)
 	out.applies(r, m)
 	return out, true
 }
 
-func (u *rule) applies(r *strict.Reader, m strict.Map) {
+func (u *faultRule) applies(r *strict.Reader, m strict.Map) {
 	kind := u.action.Kind
 	if !kind.OfResumption() && !kind.OfLive() && kind != Deaf {
 		return
@@ -180,7 +176,7 @@ func (u *rule) applies(r *strict.Reader, m strict.Map) {
 
 // fits reports keys without a meaning at this point, because a fault that silently never happens is worse than an
 // error.
-func (u *rule) fits(r *strict.Reader, m strict.Map) {
+func (u *faultRule) fits(r *strict.Reader, m strict.Map) {
 	refuse := func(key string, places ...string) {
 		if m.Has(key) && !slices.Contains(places, u.at) {
 			r.Problem(m.Get(key), "%s has no meaning at %s; use it with at: %s", key, u.at, strict.Join(places))
@@ -204,40 +200,40 @@ func (u *rule) fits(r *strict.Reader, m strict.Map) {
 	}
 }
 
-// ReadAction reads a fault from another file, with the keys do, for, code, reason, repeat and unknown, or as a single
+// readFault reads a fault from another file, with the keys do, for, code, reason, repeat and unknown, or as a single
 // word. Problems go to r.
-func ReadAction(r *strict.Reader, n *yaml.Node) (Action, bool) {
+func readFault(r *strict.Reader, n *yaml.Node) (Fault, bool) {
 	if n.Kind == yaml.ScalarNode {
 		word, ok := r.Word(n, "fault", kinds...)
-		a := Action{Kind: Kind(word)}
+		a := Fault{Kind: FaultKind(word)}
 		return a, ok && a.complete(r, n, strict.Map{})
 	}
 	m, ok := r.Map(n, "fault", "do", "for", "code", "reason", "repeat", "unknown")
 	if !ok {
-		return Action{}, false
+		return Fault{}, false
 	}
-	a, _ := readAction(r, m)
+	a, _ := readFaultKeys(r, m)
 	return a, a.Kind != ""
 }
 
-func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration) {
+func readFaultKeys(r *strict.Reader, m strict.Map) (a Fault, jitter time.Duration) {
 	do := m.Get("do")
 	if do == nil {
 		r.Problem(m.Node, "the fault has no action: give it do: one of %s", strict.Join(kinds))
-		return Action{}, 0
+		return Fault{}, 0
 	}
 	word, ok := r.Word(do, "do", kinds...)
 	if !ok {
-		return Action{}, 0
+		return Fault{}, 0
 	}
-	a.Kind = Kind(word)
-	a.For, _ = r.Duration(m.Get("for"), "for", longest)
-	jitter, _ = r.Duration(m.Get("jitter"), "jitter", longest)
+	a.Kind = FaultKind(word)
+	a.For, _ = r.Duration(m.Get("for"), "for", longestFault)
+	jitter, _ = r.Duration(m.Get("jitter"), "jitter", longestFault)
 	if v := m.Get("code"); v != nil {
 		if a.Kind == HTTPError {
 			a.Code, _ = r.Int(v, "code (an HTTP status)", 400, 599)
 		} else {
-			a.Code, _ = ReadCode(r, v)
+			a.Code, _ = readCode(r, v)
 		}
 	}
 	a.Reason, _ = r.Text(m.Get("reason"), "reason")
@@ -247,8 +243,8 @@ func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration)
 	return a, jitter
 }
 
-// ReadCode reads a close code that may be sent (RFC 6455, 7.4).
-func ReadCode(r *strict.Reader, n *yaml.Node) (int, bool) {
+// readCode reads a close code that may be sent (RFC 6455, 7.4).
+func readCode(r *strict.Reader, n *yaml.Node) (int, bool) {
 	code, ok := r.Int(n, "code", 1000, 4999)
 	if ok && !sendable(code) {
 		r.Problem(n, "code %d cannot be sent in a close frame: 1000 to 1003, 1007 to 1014 and 3000 to 4999 can; do: drop ends "+
@@ -262,8 +258,8 @@ func sendable(code int) bool {
 	return code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006 || code >= 3000 && code <= 4999
 }
 
-func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
-	timed := map[Kind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true,
+func (a *Fault) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
+	timed := map[FaultKind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true,
 		HTTPError: true, LateHandle: true, NoAudio: true}
 	useless := func(key string, fine bool) {
 		if m.Has(key) && !fine {
@@ -284,13 +280,13 @@ func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 	return true
 }
 
-func (a *Action) coded() bool {
+func (a *Fault) coded() bool {
 	return a.Kind == Close || a.Kind == GoAway || a.Kind == Expire || a.Kind == HTTPError || a.Kind == RefuseResume
 }
 
-var defaultCodes = map[Kind]int{Close: 1011, HTTPError: 500, RefuseResume: 1008}
+var defaultCodes = map[FaultKind]int{Close: 1011, HTTPError: 500, RefuseResume: 1008}
 
-func (a *Action) fill() {
+func (a *Fault) fill() {
 	a.Code = cmp.Or(a.Code, defaultCodes[a.Kind])
 	switch a.Kind {
 	case DuplicateCall, Unplaced:

@@ -1,4 +1,4 @@
-package fault
+package scenario
 
 import (
 	"fmt"
@@ -10,49 +10,49 @@ import (
 	"voicegw/internal/strict"
 )
 
-// Kind is the effect of a fault, as named in a script.
-type Kind string
+// FaultKind is the effect of a fault, as named in a script.
+type FaultKind string
 
 // The kinds of faults; docs/simulator.md describes each of them. wire.Conn carries out Delay, Drop, Close, UnknownEvent,
 // Malformed, Silence, SlowRead and HTTPError; the others depend on the provider's protocol and are passed to the wire.
 const (
-	Delay         Kind = "delay"
-	Drop          Kind = "drop"
-	Close         Kind = "close"
-	GoAway        Kind = "goaway"
-	Expire        Kind = "expire"
-	DuplicateCall Kind = "duplicate_call"
-	LateCall      Kind = "late_call"
-	CancelCall    Kind = "cancel_call"
-	MissingID     Kind = "missing_id"
-	UnknownEvent  Kind = "unknown_event"
-	Malformed     Kind = "malformed"
-	Silence       Kind = "silence"
-	SlowRead      Kind = "slow_read"
-	Quota         Kind = "quota"
-	HTTPError     Kind = "http_error"
-	RefuseResume  Kind = "refuse_resume"
-	Amnesia       Kind = "amnesia"
-	Deaf          Kind = "deaf"
-	LateHandle    Kind = "late_handle"
-	NoHandle      Kind = "no_handle"
-	BusyHandle    Kind = "busy_handle"
-	NoAudio       Kind = "no_audio"
-	Unplaced      Kind = "unplaced"
-	Undelegated   Kind = "undelegated"
+	Delay         FaultKind = "delay"
+	Drop          FaultKind = "drop"
+	Close         FaultKind = "close"
+	GoAway        FaultKind = "goaway"
+	Expire        FaultKind = "expire"
+	DuplicateCall FaultKind = "duplicate_call"
+	LateCall      FaultKind = "late_call"
+	CancelCall    FaultKind = "cancel_call"
+	MissingID     FaultKind = "missing_id"
+	UnknownEvent  FaultKind = "unknown_event"
+	Malformed     FaultKind = "malformed"
+	Silence       FaultKind = "silence"
+	SlowRead      FaultKind = "slow_read"
+	Quota         FaultKind = "quota"
+	HTTPError     FaultKind = "http_error"
+	RefuseResume  FaultKind = "refuse_resume"
+	Amnesia       FaultKind = "amnesia"
+	Deaf          FaultKind = "deaf"
+	LateHandle    FaultKind = "late_handle"
+	NoHandle      FaultKind = "no_handle"
+	BusyHandle    FaultKind = "busy_handle"
+	NoAudio       FaultKind = "no_audio"
+	Unplaced      FaultKind = "unplaced"
+	Undelegated   FaultKind = "undelegated"
 )
 
 // OfResumption reports whether a fault concerns resumption handles, which only Gemini Live has.
-func (k Kind) OfResumption() bool {
+func (k FaultKind) OfResumption() bool {
 	return k == RefuseResume || k == Amnesia || k == LateHandle || k == NoHandle || k == BusyHandle
 }
 
 // OfLive reports whether a fault concerns what only OpenAI Live has: a track of sound, appends and delegations.
-func (k Kind) OfLive() bool { return k == NoAudio || k == Unplaced || k == Undelegated }
+func (k FaultKind) OfLive() bool { return k == NoAudio || k == Unplaced || k == Undelegated }
 
-// Action is a fault to inject now, with all random choices made.
-type Action struct {
-	Kind Kind
+// Fault is a fault to inject now, with all random choices made. It is a step of a turn.
+type Fault struct {
+	Kind FaultKind
 	// For depends on the Kind. It includes the jitter.
 	For time.Duration
 	// Code and Reason are for a close frame or an HTTP error. Code 0 means the kind's default.
@@ -108,22 +108,22 @@ type Point struct {
 	Event string // only for AtEvent
 }
 
-// Timed is a fault at a time instead of a point.
-type Timed struct {
-	After  time.Duration
-	Action Action
+// TimedFault is a fault at a time instead of a point.
+type TimedFault struct {
+	After time.Duration
+	Fault Fault
 }
 
 // Injector is one connection's use of a script. It is not safe for concurrent use. A nil Injector injects nothing.
 type Injector struct {
-	rules []rule
+	rules []faultRule
 	fired []int
 	rand  *rand.Rand
 }
 
 // NewInjector returns the injector of a connection or a request. The same seed gives the same faults at the same
 // points. Wires get theirs from wire.Options.Begin.
-func (s *Script) NewInjector(seed uint64, c Connection) *Injector {
+func (s *FaultScript) NewInjector(seed uint64, c Connection) *Injector {
 	if s == nil {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (s *Script) NewInjector(seed uint64, c Connection) *Injector {
 	return i
 }
 
-func (u *rule) meant(c Connection) bool {
+func (u *faultRule) meant(c Connection) bool {
 	n := c.N
 	if u.api != "" {
 		if u.api != string(c.API) {
@@ -149,11 +149,11 @@ func (u *rule) meant(c Connection) bool {
 }
 
 // At returns and counts the faults due at p, in the script's order.
-func (i *Injector) At(p Point) []Action {
+func (i *Injector) At(p Point) []Fault {
 	if i == nil {
 		return nil
 	}
-	var due []Action
+	var due []Fault
 	for k := range i.rules {
 		u := &i.rules[k]
 		if u.at == string(p.At) && u.matches(p) && i.fires(k) {
@@ -163,7 +163,7 @@ func (i *Injector) At(p Point) []Action {
 	return due
 }
 
-func (u *rule) matches(p Point) bool {
+func (u *faultRule) matches(p Point) bool {
 	return (u.n == 0 || u.n == p.N) && (u.turn == 0 || u.turn == p.Turn) && (u.event == "" || u.event == p.Event)
 }
 
@@ -179,7 +179,7 @@ func (i *Injector) fires(k int) bool {
 	return true
 }
 
-func (i *Injector) decide(u *rule) Action {
+func (i *Injector) decide(u *faultRule) Fault {
 	a := u.action
 	if u.jitter > 0 {
 		a.For += time.Duration(i.rand.Int64N(int64(u.jitter) + 1))
@@ -188,29 +188,29 @@ func (i *Injector) decide(u *rule) Action {
 }
 
 // Timed returns the timed faults, earliest first. It is called once, when the connection is accepted.
-func (i *Injector) Timed() []Timed {
+func (i *Injector) Timed() []TimedFault {
 	if i == nil {
 		return nil
 	}
-	var all []Timed
+	var all []TimedFault
 	for k := range i.rules {
 		if u := &i.rules[k]; u.at == atTime && i.fires(k) {
-			all = append(all, Timed{After: u.after, Action: i.decide(u)})
+			all = append(all, TimedFault{After: u.after, Fault: i.decide(u)})
 		}
 	}
 	sort.SliceStable(all, func(a, b int) bool { return all[a].After < all[b].After })
 	return all
 }
 
-// Button is a fault that a person can inject into an open connection.
-type Button struct {
-	Do    Kind
+// FaultButton is a fault that a person can inject into an open connection.
+type FaultButton struct {
+	Do    FaultKind
 	Label string
 	// For is the default duration; zero if the fault has none.
 	For time.Duration
 }
 
-var buttons = []Button{
+var buttons = []FaultButton{
 	{Drop, "Drop the provider's connection", 0},
 	{Close, "Close the connection with a code", 0},
 	{GoAway, "Announce the end of the connection, then end it", 10 * time.Second},
@@ -236,8 +236,8 @@ var buttons = []Button{
 	{Undelegated, "Claim the next work instead of delegating it (OpenAI Live)", 0},
 }
 
-// Buttons lists the faults that a person can inject.
-func Buttons() []Button { return slices.Clone(buttons) }
+// FaultButtons lists the faults that a person can inject.
+func FaultButtons() []FaultButton { return slices.Clone(buttons) }
 
 // PressError is a mistake in a request, worded for the person who made it.
 type PressError struct {
@@ -248,23 +248,23 @@ type PressError struct {
 
 func (e *PressError) Error() string { return e.Message }
 
-// Press makes a button's action. A nil d means the button's default duration, code 0 the provider's default. The
+// PressFault makes a button's action. A nil d means the button's default duration, code 0 the provider's default. The
 // error is a *PressError.
-func Press(do string, d *time.Duration, code int) (Action, error) {
-	i := slices.IndexFunc(buttons, func(b Button) bool { return string(b.Do) == do })
+func PressFault(do string, d *time.Duration, code int) (Fault, error) {
+	i := slices.IndexFunc(buttons, func(b FaultButton) bool { return string(b.Do) == do })
 	if i < 0 {
-		return Action{}, &PressError{"do", "do must be one of " + strict.Join(words()) + "."}
+		return Fault{}, &PressError{"do", "do must be one of " + strict.Join(buttonWords()) + "."}
 	}
-	a := Action{Kind: buttons[i].Do, For: buttons[i].For, Code: code}
+	a := Fault{Kind: buttons[i].Do, For: buttons[i].For, Code: code}
 	switch {
 	case d != nil && a.For == 0:
-		return Action{}, &PressError{"for_ms", fmt.Sprintf("for_ms does not apply to %s.", do)}
-	case d != nil && (*d < 0 || *d > longest):
-		return Action{}, &PressError{"for_ms", fmt.Sprintf("for_ms must be between 0 and %d.", longest.Milliseconds())}
+		return Fault{}, &PressError{"for_ms", fmt.Sprintf("for_ms does not apply to %s.", do)}
+	case d != nil && (*d < 0 || *d > longestFault):
+		return Fault{}, &PressError{"for_ms", fmt.Sprintf("for_ms must be between 0 and %d.", longestFault.Milliseconds())}
 	case code != 0 && !a.coded():
-		return Action{}, &PressError{"code", fmt.Sprintf("code does not apply to %s.", do)}
+		return Fault{}, &PressError{"code", fmt.Sprintf("code does not apply to %s.", do)}
 	case code != 0 && !sendable(code):
-		return Action{}, &PressError{"code", fmt.Sprintf(
+		return Fault{}, &PressError{"code", fmt.Sprintf(
 			"code %d cannot be sent in a close frame: 1000 to 1003, 1007 to 1014 and 3000 to 4999 can.", code)}
 	}
 	if d != nil {
@@ -274,7 +274,7 @@ func Press(do string, d *time.Duration, code int) (Action, error) {
 	return a, nil
 }
 
-func words() []string {
+func buttonWords() []string {
 	var all []string
 	for _, b := range buttons {
 		all = append(all, string(b.Do))
@@ -283,6 +283,6 @@ func words() []string {
 }
 
 // OfCall reports whether a fault concerns a tool call; pressed by hand, it affects the next one.
-func (k Kind) OfCall() bool {
+func (k FaultKind) OfCall() bool {
 	return k == DuplicateCall || k == LateCall || k == CancelCall || k == MissingID || k == Undelegated
 }

@@ -1,4 +1,4 @@
-package fault
+package scenario
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"voicegw/internal/strict"
 )
 
-func parse(t *testing.T, text string) *Script {
+func parse(t *testing.T, text string) *FaultScript {
 	t.Helper()
-	s, err := Parse("f.yaml", []byte(text))
+	s, err := ParseFaults("f.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,13 +86,13 @@ func TestChanceIsSeeded(t *testing.T) {
 func TestTimedFaultsAreSorted(t *testing.T) {
 	in := parse(t, `{faults: [{at: time, after: 30s, do: goaway, for: 5s}, {at: time, after: 1s, do: delay, for: 1s}]}`).NewInjector(1, Connection{N: 1})
 	got := in.Timed()
-	if len(got) != 2 || got[0].After != time.Second || got[1].Action.Kind != GoAway || got[1].Action.For != 5*time.Second {
+	if len(got) != 2 || got[0].After != time.Second || got[1].Fault.Kind != GoAway || got[1].Fault.For != 5*time.Second {
 		t.Errorf("got %v", got)
 	}
 }
 
 func TestNilDoesNothing(t *testing.T) {
-	var s *Script
+	var s *FaultScript
 	in := s.NewInjector(1, Connection{N: 1})
 	if in.At(Point{At: AtFrame}) != nil || in.Timed() != nil {
 		t.Error("a nil script commits faults")
@@ -108,7 +108,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
-	_, err := Parse("f.yaml", []byte(`faults:
+	_, err := ParseFaults("f.yaml", []byte(`faults:
   - {do: drop}
   - {at: sometimes, do: drop}
   - {at: turn}
@@ -156,16 +156,16 @@ func TestProblems(t *testing.T) {
 	if t.Failed() {
 		t.Log(err)
 	}
-	if _, err := Parse("f", []byte(`{}`)); err == nil || !strings.Contains(err.Error(), "the key faults is missing") {
+	if _, err := ParseFaults("f", []byte(`{}`)); err == nil || !strings.Contains(err.Error(), "the key faults is missing") {
 		t.Errorf("an empty mapping: %v", err)
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParseFaults(f *testing.F) {
 	f.Add("faults:\n  - {at: turn, n: 2, do: close, code: 4000, reason: x}\n")
 	f.Add("faults: [{at: frame, probability: 0.5, do: delay, for: 1s, jitter: 24h}, {at: time, after: 1ms, do: goaway}]")
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := Parse("f", []byte(text))
+		s, err := ParseFaults("f", []byte(text))
 		if err != nil {
 			var e *strict.Error
 			if !errors.As(err, &e) || len(e.Problems) == 0 {
@@ -207,7 +207,7 @@ func TestFaultsOfOneAPI(t *testing.T) {
 		`{at: turn, do: http_error, code: 200}`: "code (an HTTP status) must be a whole number from 400 to 599",
 		`{at: turn, api: telepathy, do: drop}`:  `api cannot be "telepathy"`,
 	} {
-		if _, err := Parse("f", []byte("faults: ["+bad+"]")); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseFaults("f", []byte("faults: ["+bad+"]")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
@@ -234,7 +234,7 @@ func TestFaultsOfResumption(t *testing.T) {
 		`{at: setup, api: live, do: unplaced}`:     "unplaced is a fault of the API openai_live",
 		`{at: setup, do: undelegated, for: 1s}`:    "for has no meaning for undelegated",
 	} {
-		if _, err := Parse("f", []byte("faults: ["+bad+"]")); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseFaults("f", []byte("faults: ["+bad+"]")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", bad, err, want)
 		}
 	}
@@ -242,7 +242,7 @@ func TestFaultsOfResumption(t *testing.T) {
 
 // TestAdd: faults of a command line.
 func TestAdd(t *testing.T) {
-	var all *Script
+	var all *FaultScript
 	for _, text := range []string{"deaf", " at: turn, n: 2, do: close, code: 4000 ", "{at: setup, do: refuse_resume, code: 1011}"} {
 		more, err := all.Add("--fault", text)
 		if err != nil {
@@ -276,7 +276,7 @@ func FuzzAdd(f *testing.F) {
 	f.Add("at: turn, n: 2, do: close, code: 4000")
 	f.Add("{at: time, after: 1s, do: goaway}")
 	f.Fuzz(func(t *testing.T, text string) {
-		var none *Script
+		var none *FaultScript
 		s, err := none.Add("--fault", text)
 		var e *strict.Error
 		if err != nil && (!errors.As(err, &e) || len(e.Problems) == 0) || err == nil && len(s.rules) != 1 {

@@ -1,4 +1,4 @@
-package fault
+package scenario
 
 import (
 	"errors"
@@ -14,25 +14,25 @@ func TestPress(t *testing.T) {
 		do    string
 		d     *time.Duration
 		code  int
-		want  Action
+		want  Fault
 		field string // of a refusal
 	}{
-		"as it is":                   {do: "drop", want: Action{Kind: Drop}},
-		"its own duration":           {do: "delay", want: Action{Kind: Delay, For: 2 * time.Second}},
-		"another duration":           {do: "delay", d: ms(300), want: Action{Kind: Delay, For: 300 * time.Millisecond}},
-		"for ever":                   {do: "silence", d: ms(0), want: Action{Kind: Silence}},
-		"closed as by a fault":       {do: "close", want: Action{Kind: Close, Code: 1011}},
-		"closed with a code":         {do: "close", code: 4001, want: Action{Kind: Close, Code: 4001}},
-		"disconnect with a code":     {do: "goaway", code: 1008, d: ms(5), want: Action{Kind: GoAway, Code: 1008, For: 5 * time.Millisecond}},
-		"once more":                  {do: "duplicate_call", want: Action{Kind: DuplicateCall, Times: 1}},
-		"refused with a code":        {do: "refuse_resume", code: 1007, want: Action{Kind: RefuseResume, Code: 1007}},
-		"refused":                    {do: "refuse_resume", want: Action{Kind: RefuseResume, Code: 1008}},
-		"forgotten":                  {do: "amnesia", want: Action{Kind: Amnesia}},
-		"late":                       {do: "late_handle", want: Action{Kind: LateHandle, For: 5 * time.Second}},
-		"unknown":                    {do: "unknown_event", want: Action{Kind: UnknownEvent, Event: "sim.unknown"}},
-		"no sound":                   {do: "no_audio", want: Action{Kind: NoAudio, For: 5 * time.Second}},
-		"one is lost":                {do: "unplaced", want: Action{Kind: Unplaced, Times: 1}},
-		"a day":                      {do: "late_call", d: ms(86_400_000), want: Action{Kind: LateCall, For: 24 * time.Hour}},
+		"as it is":                   {do: "drop", want: Fault{Kind: Drop}},
+		"its own duration":           {do: "delay", want: Fault{Kind: Delay, For: 2 * time.Second}},
+		"another duration":           {do: "delay", d: ms(300), want: Fault{Kind: Delay, For: 300 * time.Millisecond}},
+		"for ever":                   {do: "silence", d: ms(0), want: Fault{Kind: Silence}},
+		"closed as by a fault":       {do: "close", want: Fault{Kind: Close, Code: 1011}},
+		"closed with a code":         {do: "close", code: 4001, want: Fault{Kind: Close, Code: 4001}},
+		"disconnect with a code":     {do: "goaway", code: 1008, d: ms(5), want: Fault{Kind: GoAway, Code: 1008, For: 5 * time.Millisecond}},
+		"once more":                  {do: "duplicate_call", want: Fault{Kind: DuplicateCall, Times: 1}},
+		"refused with a code":        {do: "refuse_resume", code: 1007, want: Fault{Kind: RefuseResume, Code: 1007}},
+		"refused":                    {do: "refuse_resume", want: Fault{Kind: RefuseResume, Code: 1008}},
+		"forgotten":                  {do: "amnesia", want: Fault{Kind: Amnesia}},
+		"late":                       {do: "late_handle", want: Fault{Kind: LateHandle, For: 5 * time.Second}},
+		"unknown":                    {do: "unknown_event", want: Fault{Kind: UnknownEvent, Event: "sim.unknown"}},
+		"no sound":                   {do: "no_audio", want: Fault{Kind: NoAudio, For: 5 * time.Second}},
+		"one is lost":                {do: "unplaced", want: Fault{Kind: Unplaced, Times: 1}},
+		"a day":                      {do: "late_call", d: ms(86_400_000), want: Fault{Kind: LateCall, For: 24 * time.Hour}},
 		"nothing":                    {do: "", field: "do"},
 		"something else":             {do: "explode", field: "do"},
 		"of a request, not of these": {do: "http_error", field: "do"},
@@ -45,7 +45,7 @@ func TestPress(t *testing.T) {
 		"a code beyond":              {do: "close", code: 5000, field: "code"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Press(tc.do, tc.d, tc.code)
+			got, err := PressFault(tc.do, tc.d, tc.code)
 			var no *PressError
 			if tc.field == "" && (err != nil || got != tc.want) {
 				t.Errorf("%+v, %v", got, err)
@@ -69,8 +69,8 @@ func TestButtons(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, section, _ := strings.Cut(string(page), "\n## By hand\n")
-	for _, b := range Buttons() {
-		a, err := Press(string(b.Do), nil, 0)
+	for _, b := range FaultButtons() {
+		a, err := PressFault(string(b.Do), nil, 0)
 		if err != nil || a.For != b.For || b.Label == "" {
 			t.Errorf("%+v: %+v, %v", b, a, err)
 		}
@@ -78,7 +78,7 @@ func TestButtons(t *testing.T) {
 			t.Errorf("docs/simulator.md lacks %s", b.Do)
 		}
 	}
-	if len(Buttons()) != len(kinds)-1 { // http_error needs a request
-		t.Errorf("%d buttons for %d kinds", len(Buttons()), len(kinds))
+	if len(FaultButtons()) != len(kinds)-1 { // http_error needs a request
+		t.Errorf("%d buttons for %d kinds", len(FaultButtons()), len(kinds))
 	}
 }
