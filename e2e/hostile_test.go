@@ -365,7 +365,7 @@ func TestHostileAnswers(t *testing.T) {
 		{"CalDAV, events", xmlAttacks(), func(ctx context.Context, base string) error { return askCalDAV(ctx, base, "/cal/") }},
 		{"CalDAV, discovery", discoveryAttacks(), func(ctx context.Context, base string) error { return askCalDAV(ctx, base, "") }},
 		{"OpenAI Realtime", handshakeAttacks(), func(ctx context.Context, base string) error {
-			tr, err := realtime.New(realtime.Options{APIKey: "k", BaseURL: base + "/v1"})
+			tr, err := realtime.New(transport.Provider{APIKey: "k", BaseURL: base + "/v1"})
 			if err != nil {
 				return err
 			}
@@ -373,7 +373,7 @@ func TestHostileAnswers(t *testing.T) {
 			return err
 		}},
 		{"Gemini Live", handshakeAttacks(), func(ctx context.Context, base string) error {
-			tr, err := gemini.New(gemini.Options{APIKey: "k", BaseURL: base})
+			tr, err := gemini.New(transport.Provider{APIKey: "k", BaseURL: base})
 			if err != nil {
 				return err
 			}

@@ -58,11 +58,11 @@ func runRelay(target string) error {
 	var err error
 	switch name {
 	case "gemini":
-		transports[name], err = gemini.New(gemini.Options{APIKey: "bench", BaseURL: base, HTTPClient: client})
+		transports[name], err = gemini.New(transport.Provider{APIKey: "bench", BaseURL: base, HTTPClient: client})
 	case "live":
 		transports[name], err = liveModel("bench", base, client)
 	default:
-		transports[name], err = openai.New(openai.Options{APIKey: "bench", BaseURL: base + "/v1", HTTPClient: client})
+		transports[name], err = openai.New(transport.Provider{APIKey: "bench", BaseURL: base + "/v1", HTTPClient: client})
 	}
 	if err != nil {
 		return err

@@ -247,17 +247,17 @@ func newModelOver(t testing.TB, provider, model, key, base string, client *http.
 	}
 	switch provider {
 	case "gemini":
-		o := gemini.Options{APIKey: key, BaseURL: base, Model: model, HTTPClient: client}
+		o := transport.Provider{APIKey: key, BaseURL: base, Model: model, HTTPClient: client}
 		if strings.Contains(model, "translate") {
-			o.TranslateTo = "es"
+			o.Settings = map[string]string{"translate_to": "es"}
 		}
 		tr, err = gemini.New(o)
 	case "live":
 		return newLive(t, key, base, client)
 	default:
-		o := openai.Options{APIKey: key, BaseURL: base + "/v1", Model: model, HTTPClient: client}
+		o := transport.Provider{APIKey: key, BaseURL: base + "/v1", Model: model, HTTPClient: client}
 		if slices.Contains(localModels, strings.TrimSuffix(model, "-broken")) {
-			o.APIKey, o.Dialect = "", openai.Local
+			o.APIKey, o.Settings = "", map[string]string{"dialect": openai.Local}
 		}
 		tr, err = openai.New(o)
 	}

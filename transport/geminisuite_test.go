@@ -48,7 +48,7 @@ type suiteProvider struct {
 }
 
 func (p *suiteProvider) Transport(client *http.Client) transport.Transport {
-	opts := gemini.Options{APIKey: secret, BaseURL: p.srv.URL}
+	opts := transport.Provider{APIKey: secret, BaseURL: p.srv.URL}
 	opts.HTTPClient = client
 	opts.Model = p.model
 	tr, err := gemini.New(opts)

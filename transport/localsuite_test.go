@@ -68,7 +68,7 @@ func newLocal(t *testing.T, name string) *localServer {
 	t.Helper()
 	kind := localSessions[name]
 	s := &localServer{openaiServer: newOpenAI(t), bare: kind.bare}
-	s.opts.Dialect = openai.Local
+	s.opts.Settings = map[string]string{"dialect": openai.Local}
 	s.greet = func(p *openaiPeer) {
 		p.send(`{"type":"session.created","event_id":"e","session":%s}`, kind.shown)
 		p.setup, _ = p.expect("session.update")["session"].(map[string]any)

@@ -42,7 +42,7 @@ type openaiServer struct {
 	t      *testing.T
 	http   *httptest.Server
 	client *http.Client
-	opts   openai.Options // for the adapters
+	opts   transport.Provider // for the adapters
 
 	status   atomic.Int64           // if not zero, the answer to every handshake
 	body     atomic.Value           // the body of that answer, a string
@@ -79,7 +79,7 @@ func newOpenAI(t *testing.T) *openaiServer {
 	s := &openaiServer{t: t, peers: make(chan *openaiPeer, 16)}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	s.client = &http.Client{Transport: &http.Transport{}}
-	s.opts = openai.Options{APIKey: secret, BaseURL: s.http.URL + "/v1", HTTPClient: s.client}
+	s.opts = transport.Provider{APIKey: secret, BaseURL: s.http.URL + "/v1", HTTPClient: s.client}
 	t.Cleanup(func() {
 		s.mu.Lock()
 		for _, p := range s.open {

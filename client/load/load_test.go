@@ -73,9 +73,9 @@ func newManager(t *testing.T, provider, url string, client *http.Client, policy 
 	var tr transport.Transport
 	var err error
 	if provider == "openai" {
-		tr, err = openai.New(openai.Options{APIKey: "test", BaseURL: url + "/v1", HTTPClient: client})
+		tr, err = openai.New(transport.Provider{APIKey: "test", BaseURL: url + "/v1", HTTPClient: client})
 	} else {
-		tr, err = gemini.New(gemini.Options{APIKey: "test", BaseURL: url, HTTPClient: client})
+		tr, err = gemini.New(transport.Provider{APIKey: "test", BaseURL: url, HTTPClient: client})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func behindProxy(t *testing.T) (direct string, proxy *testutil.Proxy) {
 	}
 	model := sim.New(sim.Options{Seed: 1, FirstAudioMS: 100, Scenario: answer})
 	modelServer := httptest.NewServer(model)
-	wire, err := openai.New(openai.Options{APIKey: "test", BaseURL: modelServer.URL + "/v1"})
+	wire, err := openai.New(transport.Provider{APIKey: "test", BaseURL: modelServer.URL + "/v1"})
 	if err != nil {
 		t.Fatal(err)
 	}

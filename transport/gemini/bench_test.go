@@ -176,7 +176,7 @@ func echoConn(t *testing.T, msg []byte) transport.Conn {
 	})}
 	served := make(chan struct{}) // closed when Serve has returned
 	go func() { defer close(served); _ = srv.Serve(ln) }()
-	tr, err := New(Options{APIKey: secret, BaseURL: "http://" + ln.Addr().String(), Model: model25})
+	tr, err := New(transport.Provider{APIKey: secret, BaseURL: "http://" + ln.Addr().String(), Model: model25})
 	if err != nil {
 		t.Fatal(err)
 	}

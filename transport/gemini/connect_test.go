@@ -24,18 +24,18 @@ const (
 func TestOptionErrors(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		opts Options
+		opts transport.Provider
 		want string // a part of the error
 	}{
-		{"no key", Options{}, "APIKey is empty"},
-		{"key with a line break", Options{APIKey: secret + "\n" + secret}, "APIKey contains white space"},
-		{"no URL", Options{APIKey: secret, BaseURL: "generativelanguage.googleapis.com"}, "write it as https://host"},
-		{"scheme", Options{APIKey: secret, BaseURL: "ftp://host"}, "use https, http, wss or ws"},
-		{"key in the URL", Options{APIKey: secret, BaseURL: "https://host?key=" + secret}, "the key belongs in APIKey"},
-		{"user in the URL", Options{APIKey: secret, BaseURL: "https://" + secret + "@host"}, "leave only scheme and host"},
-		{"path", Options{APIKey: secret, BaseURL: "https://host/v1beta"}, "leave it out"},
-		{"Vertex with a short name", Options{APIKey: secret, BaseURL: vertexURL, Model: "gemini-3.8-live"}, "full name"},
-		{"Vertex with the default model", Options{APIKey: secret, BaseURL: vertexURL}, "full name"},
+		{"no key", transport.Provider{}, "APIKey is empty"},
+		{"key with a line break", transport.Provider{APIKey: secret + "\n" + secret}, "APIKey contains white space"},
+		{"no URL", transport.Provider{APIKey: secret, BaseURL: "generativelanguage.googleapis.com"}, "write it as https://host"},
+		{"scheme", transport.Provider{APIKey: secret, BaseURL: "ftp://host"}, "use https, http, wss or ws"},
+		{"key in the URL", transport.Provider{APIKey: secret, BaseURL: "https://host?key=" + secret}, "the key belongs in APIKey"},
+		{"user in the URL", transport.Provider{APIKey: secret, BaseURL: "https://" + secret + "@host"}, "leave only scheme and host"},
+		{"path", transport.Provider{APIKey: secret, BaseURL: "https://host/v1beta"}, "leave it out"},
+		{"Vertex with a short name", transport.Provider{APIKey: secret, BaseURL: vertexURL, Model: "gemini-3.8-live"}, "full name"},
+		{"Vertex with the default model", transport.Provider{APIKey: secret, BaseURL: vertexURL}, "full name"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := New(test.opts)
@@ -52,32 +52,32 @@ func TestOptionErrors(t *testing.T) {
 func TestEndpoints(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		opts   Options
+		opts   transport.Provider
 		url    string
 		header http.Header
 	}{
 		{
-			"public", Options{APIKey: secret},
+			"public", transport.Provider{APIKey: secret},
 			"wss://generativelanguage.googleapis.com/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
 			http.Header{"X-Goog-Api-Key": {secret}},
 		},
 		{
-			"ws with a slash", Options{APIKey: secret, BaseURL: "ws://127.0.0.1:1/"},
+			"ws with a slash", transport.Provider{APIKey: secret, BaseURL: "ws://127.0.0.1:1/"},
 			"ws://127.0.0.1:1/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
 			http.Header{"X-Goog-Api-Key": {secret}},
 		},
 		{
-			"ephemeral token", Options{APIKey: "auth_tokens/t", BaseURL: "http://127.0.0.1:1"},
+			"ephemeral token", transport.Provider{APIKey: "auth_tokens/t", BaseURL: "http://127.0.0.1:1"},
 			"ws://127.0.0.1:1/ws/google.ai.generativelanguage.v1alpha.GenerativeService.BidiGenerateContentConstrained",
 			http.Header{"Authorization": {"Token auth_tokens/t"}},
 		},
 		{
-			"Vertex by its host", Options{APIKey: secret, BaseURL: vertexURL, Model: vertexModel},
+			"Vertex by its host", transport.Provider{APIKey: secret, BaseURL: vertexURL, Model: vertexModel},
 			"wss://us-central1-aiplatform.googleapis.com/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent",
 			http.Header{"Authorization": {"Bearer " + secret}},
 		},
 		{
-			"Vertex by its path", Options{APIKey: secret, Model: vertexModel, BaseURL: "http://127.0.0.1:1/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"},
+			"Vertex by its path", transport.Provider{APIKey: secret, Model: vertexModel, BaseURL: "http://127.0.0.1:1/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"},
 			"ws://127.0.0.1:1/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent",
 			http.Header{"Authorization": {"Bearer " + secret}},
 		},
@@ -112,20 +112,20 @@ func TestSetupFrames(t *testing.T) {
 		"realtimeInputConfig":{"automaticActivityDetection":{"silenceDurationMs":500}}`
 	withBehavior := `"tools":[{"functionDeclarations":[{"name":"a","description":"A.","parameters":` + string(schema) + `,"behavior":"NON_BLOCKING"},{"name":"b","behavior":"BLOCKING"}]}]`
 	without := `"tools":[{"functionDeclarations":[{"name":"a","description":"A.","parameters":` + string(schema) + `},{"name":"b"}]}]`
-	vertex := Options{APIKey: secret, BaseURL: vertexURL, Model: vertexModel}
+	vertex := transport.Provider{APIKey: secret, BaseURL: vertexURL, Model: vertexModel}
 	for _, test := range []struct {
 		name  string
-		opts  Options
+		opts  transport.Provider
 		setup transport.Setup
 		want  string
 	}{
-		{"no options", Options{APIKey: secret}, transport.Setup{}, `{"setup":{"model":"models/gemini-3.8-live","generationConfig":{"responseModalities":["AUDIO"]},"sessionResumption":{},` + always + `}}`},
-		{"2.5", Options{APIKey: secret, Model: model25}, full, `{"setup":{"model":"models/` + model25 + `",` + speech + `,` + rest + `,` + withBehavior + `,` + always + `}}`},
-		{"3.1", Options{APIKey: secret, Model: "models/" + model31}, full, `{"setup":{"model":"models/` + model31 + `",` + speech + `,` + rest + `,` + without + `,` + always + `}}`},
-		{"3.8", Options{APIKey: secret, Model: "gemini-3.8-live", Voice: "Aoede"}, full, `{"setup":{"model":"models/gemini-3.8-live",` + speech + `,` + rest + `,` + withBehavior + `,` + always + `}}`},
+		{"no options", transport.Provider{APIKey: secret}, transport.Setup{}, `{"setup":{"model":"models/gemini-3.8-live","generationConfig":{"responseModalities":["AUDIO"]},"sessionResumption":{},` + always + `}}`},
+		{"2.5", transport.Provider{APIKey: secret, Model: model25}, full, `{"setup":{"model":"models/` + model25 + `",` + speech + `,` + rest + `,` + withBehavior + `,` + always + `}}`},
+		{"3.1", transport.Provider{APIKey: secret, Model: "models/" + model31}, full, `{"setup":{"model":"models/` + model31 + `",` + speech + `,` + rest + `,` + without + `,` + always + `}}`},
+		{"3.8", transport.Provider{APIKey: secret, Model: "gemini-3.8-live", Voice: "Aoede"}, full, `{"setup":{"model":"models/gemini-3.8-live",` + speech + `,` + rest + `,` + withBehavior + `,` + always + `}}`},
 		{"Vertex", vertex, full, `{"setup":{"model":"projects/p/locations/l/publishers/google/models/gemini-3.8-live",` + speech + `,` + rest + `,` + withBehavior + `,` + always + `}}`},
 		{
-			"push to talk", Options{APIKey: secret}, transport.Setup{ManualActivity: true, SilenceMS: 500},
+			"push to talk", transport.Provider{APIKey: secret}, transport.Setup{ManualActivity: true, SilenceMS: 500},
 			`{"setup":{"model":"models/gemini-3.8-live","generationConfig":{"responseModalities":["AUDIO"]},"sessionResumption":{},
 			"realtimeInputConfig":{"automaticActivityDetection":{"disabled":true}},` + always + `}}`,
 		},
@@ -317,7 +317,7 @@ func TestRowsOfModels(t *testing.T) {
 		model31: flash31.family, "gemini-3.8-live": live38.family, "gemini-9-live": live38.family,
 		"gemini-3.8-live-extended-thinking": extended38.family, "models/gemini-3.5-live-translate-preview": translate35.family,
 	} {
-		tr, err := New(Options{APIKey: secret})
+		tr, err := New(transport.Provider{APIKey: secret})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -341,7 +341,7 @@ func TestThinkingSettings(t *testing.T) {
 		{extended, "", `{"thinkingLevel":"LOW"}`}, {extended, "high", `{"thinkingLevel":"HIGH"}`}, {extended, "2048", `{"thinkingBudget":2048}`},
 		{extended, "minimal", "accepts low, medium, high"}, {extended, "-2", "accepts low"}, {extended, "99999999999", "accepts low"},
 	} {
-		tr, err := New(Options{APIKey: secret, Model: test.model, Thinking: test.choice})
+		tr, err := New(transport.Provider{APIKey: secret, Model: test.model, Settings: map[string]string{"thinking": test.choice}})
 		if err != nil {
 			if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), test.want) || strings.HasPrefix(test.want, "{") || test.want == "" {
 				t.Errorf("%s with %q: %v, want %q", test.model, test.choice, err, test.want)
@@ -367,7 +367,7 @@ func TestThinkingSettings(t *testing.T) {
 			t.Errorf("%s with %q sends %s, want %s", test.model, test.choice, got, test.want)
 		}
 	}
-	tr, err := New(Options{APIKey: secret, Model: model31, Thinking: "minimal"})
+	tr, err := New(transport.Provider{APIKey: secret, Model: model31, Settings: map[string]string{"thinking": "minimal"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ const (
 // offline returns a connection without a socket, for tests of messages.
 func offline(t testing.TB, model string, tools ...transport.Tool) *conn {
 	t.Helper()
-	tr, err := New(Options{APIKey: secret, Model: model})
+	tr, err := New(transport.Provider{APIKey: secret, Model: model})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // A conversation with one typed question; the example counts the model's speech.
 func Example() {
-	model, err := gemini.New(gemini.Options{APIKey: "YOUR_API_KEY"})
+	model, err := gemini.New(transport.Provider{APIKey: "YOUR_API_KEY"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -59,7 +59,7 @@ func tell(over chan<- string, text string) {
 }
 
 func ExampleNew() {
-	_, err := gemini.New(gemini.Options{APIKey: "YOUR_API_KEY", BaseURL: "https://generativelanguage.googleapis.com/v1beta"})
+	_, err := gemini.New(transport.Provider{APIKey: "YOUR_API_KEY", BaseURL: "https://generativelanguage.googleapis.com/v1beta"})
 	fmt.Println(err)
 	// Output: gemini: invalid options: BaseURL has the path "/v1beta": leave it out, it is added automatically
 }

@@ -58,7 +58,7 @@ var family25 = transport.Capabilities{
 const lag31 = 500
 
 // The rows. ConnectionLife: goAway was seen at 9:00 and the close at 9:50; the 3.8 figure is one connection measured to
-// the second. Cancel: clientContent{turnComplete:true} alone stops the model; Options.NoInterrupt is for services where
+// the second. Cancel: clientContent{turnComplete:true} alone stops the model; Provider.NoInterrupt is for services where
 // it does not. SpeechEvents is false in all rows: the service reports speech only if an allow list or Vertex's explicit
 // signal enables it, and then the events are passed on anyway.
 var (
@@ -196,7 +196,7 @@ func (t *Transport) Capabilities(model string) transport.Capabilities {
 }
 
 // row returns the row of a model, after the options. It is shared and must not change.
-func (o *Options) row(model string) *row {
+func (o *options) row(model string) *row {
 	r := rowFor(o.modelOr(model), o.vertex)
 	if r.caps.Cancel && o.NoInterrupt {
 		own := *r

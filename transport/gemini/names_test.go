@@ -1,13 +1,17 @@
 package gemini
 
-import "testing"
+import (
+	"testing"
+
+	"voicegw/transport"
+)
 
 // TestModelNames: the provider's own service and the simulator have known models; a compatible server may have any. A
 // release, a new live model and a full name are accepted.
 func TestModelNames(t *testing.T) {
-	own := Options{APIKey: "k"}
+	own := transport.Provider{APIKey: "k"}
 	for name, tt := range map[string]struct {
-		opts    Options
+		opts    transport.Provider
 		model   string
 		refuses bool
 		lists   bool
@@ -22,9 +26,9 @@ func TestModelNames(t *testing.T) {
 		"images":             {own, "gemini-3.1-flash-image-preview", true, true},
 		"speech":             {own, "gemini-2.5-flash-preview-tts", true, true},
 		"embeddings":         {own, "gemini-embedding-001", true, true},
-		"the simulator":      {Options{APIKey: "k", BaseURL: "http://127.0.0.1:1", Simulated: true}, "gemini-2.5-pro", true, true},
-		"Vertex":             {Options{APIKey: "k", BaseURL: "https://us-central1-aiplatform.googleapis.com", Model: "projects/p/locations/l/publishers/google/models/gemini-live-2.5-flash"}, "projects/p/locations/l/publishers/google/models/gemini-2.5-pro", true, true},
-		"a server elsewhere": {Options{APIKey: "k", BaseURL: "https://live.example"}, "gemini-2.5-flash", false, false},
+		"the simulator":      {transport.Provider{APIKey: "k", BaseURL: "http://127.0.0.1:1", Simulated: true}, "gemini-2.5-pro", true, true},
+		"Vertex":             {transport.Provider{APIKey: "k", BaseURL: "https://us-central1-aiplatform.googleapis.com", Model: "projects/p/locations/l/publishers/google/models/gemini-live-2.5-flash"}, "projects/p/locations/l/publishers/google/models/gemini-2.5-pro", true, true},
+		"a server elsewhere": {transport.Provider{APIKey: "k", BaseURL: "https://live.example"}, "gemini-2.5-flash", false, false},
 	} {
 		tr, err := New(tt.opts)
 		if err != nil {

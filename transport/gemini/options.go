@@ -31,51 +31,20 @@ const (
 	tokenPrefix = "auth_tokens/"
 )
 
-// Options configure how to reach the provider. With only APIKey set they mean the Developer API.
-type Options struct {
-	// Name is returned by Transport.Name and appears in errors. Empty means "gemini".
-	Name string
-
-	// APIKey is a Developer API key, an ephemeral token ("auth_tokens/…"), or for Vertex an OAuth access token.
-	APIKey string
-
-	// BaseURL is http(s) or ws(s), a host or the method's full URL; empty for the public service. aiplatform means Vertex.
-	BaseURL string
-
-	// Model is for a Setup without one, with or without "models/"; a full name for Vertex. Empty means gemini-3.8-live.
-	Model string
-	// Voice is used for a Setup that names none. Empty means the provider's default.
-	Voice string
-
-	// Thinking is minimal, low, medium, high or a number of tokens, as the model's row allows. Empty means the
-	// provider's default. New refuses it for Model, Connect for another one.
-	Thinking string
-
-	// TranslateTo is the language of a translation model, in BCP 47: needed for such a Model, refused for others.
-	TranslateTo string
-	// TranslateEcho makes it repeat speech that is in TranslateTo already, instead of being silent.
-	TranslateEcho bool
-
-	// NoInterrupt drops transport.Interrupt, even for models that it stops.
-	NoInterrupt bool
-
-	// Simulated means that BaseURL is the simulator's.
-	Simulated bool
-
-	// HTTPClient makes the handshake, without redirects, which would carry the key elsewhere. May be nil.
-	HTTPClient *http.Client
-
-	// Logger receives what an operator should know. Nil disables logging.
-	Logger *slog.Logger
-
-	vertex bool // the service is Vertex AI; endpoint sets it
-	google bool // the service is Google's or simulated; endpoint sets it
+// options are a provider's options with the wire's own settings decoded, and the service that BaseURL names.
+type options struct {
+	transport.Provider
+	thinking      string // a level or a number of tokens, as the model's row allows; empty for the provider's default
+	translateTo   string // the language of a translation model, in BCP 47
+	translateEcho bool   // it repeats speech that is in translateTo already
+	vertex        bool   // the service is Vertex AI; endpoint sets it
+	google        bool   // the service is Google's or simulated; endpoint sets it
 }
 
 // Transport opens Gemini Live connections. Make one with [New].
 type Transport struct {
 	// Fixed after New.
-	opts   Options
+	opts   options
 	url    string
 	client *http.Client
 	log    *slog.Logger
@@ -84,8 +53,15 @@ type Transport struct {
 	frames sync.Pool
 }
 
-// New checks the options. Its errors wrap [ErrOptions], name the option and its fix, and show no credential.
-func New(opts Options) (*Transport, error) {
+// New checks the options; see [Wire]. APIKey is a Developer API key, an ephemeral token ("auth_tokens/…"), or for Vertex
+// an OAuth access token. BaseURL is http(s) or ws(s), a host or the method's full URL; aiplatform means Vertex, which
+// needs the full name of Model. Its errors wrap [ErrOptions], name the option and its fix, and show no credential.
+func New(p transport.Provider) (*Transport, error) {
+	echo := p.Settings["translate_echo"]
+	if echo != "" && echo != "true" && echo != "false" {
+		return nil, fmt.Errorf("%w: translate_echo is %q: write true or false", ErrOptions, echo)
+	}
+	opts := options{Provider: p, thinking: p.Settings["thinking"], translateTo: p.Settings["translate_to"], translateEcho: echo == "true"}
 	opts.Name = cmp.Or(opts.Name, defaultName)
 	opts.APIKey = strings.TrimSpace(opts.APIKey)
 	if opts.APIKey == "" {
@@ -102,8 +78,8 @@ func New(opts Options) (*Transport, error) {
 		return nil, fmt.Errorf("%w: Vertex needs a Model with its full name "+
 			"(projects/…/locations/…/publishers/google/models/…)", ErrOptions)
 	}
-	if r := opts.row(""); opts.Thinking != "" {
-		if _, err := r.thinkingConfig(opts.Thinking); err != nil {
+	if r := opts.row(""); opts.thinking != "" {
+		if _, err := r.thinkingConfig(opts.thinking); err != nil {
 			return nil, err
 		}
 	}
@@ -118,20 +94,20 @@ func New(opts Options) (*Transport, error) {
 
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
 
-func (o *Options) checkTranslation() error {
+func (o *options) checkTranslation() error {
 	switch translates := o.row("").translates; {
-	case translates && o.TranslateTo == "":
+	case translates && o.translateTo == "":
 		return fmt.Errorf("%w: TranslateTo is missing: set the language that %s translates to, such as es", ErrOptions, o.modelOr(""))
-	case !translates && (o.TranslateTo != "" || o.TranslateEcho):
+	case !translates && (o.translateTo != "" || o.translateEcho):
 		return fmt.Errorf("%w: TranslateTo is set, but %s does not translate: leave it out, or use gemini-3.5-live-translate-preview",
 			ErrOptions, o.modelOr(""))
-	case o.TranslateTo != "" && !languageTag.MatchString(o.TranslateTo):
-		return fmt.Errorf("%w: TranslateTo is %q, which is no language tag: write it as es or pt-BR", ErrOptions, o.TranslateTo)
+	case o.translateTo != "" && !languageTag.MatchString(o.translateTo):
+		return fmt.Errorf("%w: TranslateTo is %q, which is no language tag: write it as es or pt-BR", ErrOptions, o.translateTo)
 	}
 	return nil
 }
 
-func (o *Options) endpoint() (string, error) {
+func (o *options) endpoint() (string, error) {
 	u, err := url.Parse(cmp.Or(o.BaseURL, developerURL))
 	if err != nil || u.Host == "" || u.Opaque != "" {
 		return "", fmt.Errorf("%w: BaseURL is not a URL: write it as https://host", ErrOptions)
@@ -161,7 +137,7 @@ func (o *Options) endpoint() (string, error) {
 }
 
 // The paths are from ai.google.dev/api/live and cloud.google.com's Live API reference, read 2026-11-20.
-func (o *Options) path() string {
+func (o *options) path() string {
 	switch {
 	case o.vertex:
 		return "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"
@@ -173,7 +149,7 @@ func (o *Options) path() string {
 }
 
 // modelOr returns the model for a name that may be empty.
-func (o *Options) modelOr(name string) string {
+func (o *options) modelOr(name string) string {
 	switch {
 	case name != "":
 		return name
@@ -184,7 +160,7 @@ func (o *Options) modelOr(name string) string {
 	}
 }
 
-func (o *Options) resource(model string) string {
+func (o *options) resource(model string) string {
 	if o.vertex || strings.HasPrefix(model, "models/") {
 		return model
 	}
@@ -192,7 +168,7 @@ func (o *Options) resource(model string) string {
 }
 
 // header returns the header with the credential. The key is never part of a URL, because URLs end up in logs.
-func (o *Options) header() http.Header {
+func (o *options) header() http.Header {
 	h := http.Header{}
 	switch {
 	case o.vertex:
@@ -215,8 +191,9 @@ func noRedirects(c *http.Client) *http.Client {
 	return &own
 }
 
-// Wire is this package's row in the table of wires, with the settings thinking, translate_to and translate_echo of
-// [Options].
+// Wire is this package's row in the table of wires. Its settings: thinking is minimal, low, medium, high or a number of
+// tokens, as the model allows; translate_to is the language of a translation model, in BCP 47, and needed for it;
+// translate_echo (true) makes such a model repeat speech that is in that language already, instead of being silent.
 func Wire() transport.Wire {
 	return transport.Wire{
 		Name: defaultName,
@@ -224,22 +201,11 @@ func Wire() transport.Wire {
 		KeyVariables: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
 		Settings:     []string{"thinking", "translate_to", "translate_echo"},
 		Simulated:    true,
-		New: func(p transport.Provider) (transport.Transport, error) {
-			echo := p.Settings["translate_echo"]
-			if echo != "" && echo != "true" && echo != "false" {
-				return nil, fmt.Errorf("%w: translate_echo is %q: write true or false", ErrOptions, echo)
-			}
-			return New(Options{
-				TranslateTo: p.Settings["translate_to"], TranslateEcho: echo == "true",
-				Name: p.Name, APIKey: p.APIKey, BaseURL: p.BaseURL, Model: p.Model, Voice: p.Voice,
-				Thinking: p.Settings["thinking"], NoInterrupt: p.NoInterrupt, Simulated: p.Simulated,
-				HTTPClient: p.HTTPClient, Logger: p.Logger,
-			})
-		},
+		New:          func(p transport.Provider) (transport.Transport, error) { return New(p) },
 	}
 }
 
-// defaultName is the name of a provider whose Options set none, and of the wire.
+// defaultName is the name of a provider without one, and of the wire.
 const defaultName = "gemini"
 
 // ErrOptions is wrapped by every error of [New].

@@ -64,7 +64,7 @@ func bubble(t *testing.T, run func(c *transport.Listener, say func(...string))) 
 		})}
 		go func() { _ = srv.Serve(ln) }()
 		client := &http.Client{Transport: &http.Transport{DialContext: ln.dial}}
-		tr, err := New(Options{APIKey: secret, BaseURL: "http://provider", Model: model25, HTTPClient: client})
+		tr, err := New(transport.Provider{APIKey: secret, BaseURL: "http://provider", Model: model25, HTTPClient: client})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -138,10 +138,10 @@ func (c *peer) close(code int, reason string) {
 }
 
 // options are those for p, with the test's key and its own connections.
-func (p *provider) options() Options {
+func (p *provider) options() transport.Provider {
 	client := &http.Client{Transport: &http.Transport{}}
 	p.t.Cleanup(client.CloseIdleConnections)
-	return Options{APIKey: secret, BaseURL: p.srv.URL, HTTPClient: client, Model: "gemini-2.5-flash-native-audio-preview-09-2025"}
+	return transport.Provider{APIKey: secret, BaseURL: p.srv.URL, HTTPClient: client, Model: "gemini-2.5-flash-native-audio-preview-09-2025"}
 }
 
 // connect opens a connection with the given setup and closes it after the test.
@@ -150,7 +150,7 @@ func (p *provider) connect(setup transport.Setup) (*transport.Listener, *peer) {
 	return p.connectWith(p.options(), setup)
 }
 
-func (p *provider) connectWith(opts Options, setup transport.Setup) (*transport.Listener, *peer) {
+func (p *provider) connectWith(opts transport.Provider, setup transport.Setup) (*transport.Listener, *peer) {
 	p.t.Helper()
 	tr, err := New(opts)
 	if err != nil {

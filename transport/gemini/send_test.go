@@ -62,7 +62,7 @@ func TestCommandsOnTheWire(t *testing.T) {
 // and another transport still sends one.
 func TestNoInterrupt(t *testing.T) {
 	for _, off := range []bool{false, true, false} {
-		tr, err := New(Options{APIKey: secret, NoInterrupt: off})
+		tr, err := New(transport.Provider{APIKey: secret, NoInterrupt: off})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func (t *Transport) setupFrame(model string, r *row, setup transport.Setup) ([]b
 	}
 	var m setupMessage
 	m.Setup.Model = t.opts.resource(model)
-	thinking, err := r.thinkingConfig(t.opts.Thinking)
+	thinking, err := r.thinkingConfig(t.opts.thinking)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (t *Transport) setupFrame(model string, r *row, setup transport.Setup) ([]b
 // translationFrame is the first message to a translation model, which accepts nothing else
 // (ai.google.dev/gemini-api/docs/live-api/live-translate, read 2026-11-30).
 func (t *Transport) translationFrame(model string, setup transport.Setup) ([]byte, error) {
-	if t.opts.TranslateTo == "" {
+	if t.opts.translateTo == "" {
 		return nil, fmt.Errorf("%w: TranslateTo is missing: set the language that %s translates to, such as es", ErrOptions, model)
 	}
 	if setup.Instructions != "" || len(setup.Tools) > 0 {
@@ -89,7 +89,7 @@ func (t *Transport) translationFrame(model string, setup transport.Setup) ([]byt
 	m.Setup.Model = t.opts.resource(model)
 	m.Setup.GenerationConfig = &genai.GenerationConfig{
 		ResponseModalities: []genai.Modality{genai.ModalityAudio},
-		TranslationConfig:  &genai.TranslationConfig{TargetLanguageCode: t.opts.TranslateTo, EchoTargetLanguage: &t.opts.TranslateEcho},
+		TranslationConfig:  &genai.TranslationConfig{TargetLanguageCode: t.opts.translateTo, EchoTargetLanguage: &t.opts.translateEcho},
 	}
 	m.Setup.InputAudioTranscription = &genai.AudioTranscriptionConfig{}
 	m.Setup.OutputAudioTranscription = &genai.AudioTranscriptionConfig{}

@@ -70,7 +70,7 @@ func TestTranslationOptions(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	tr, err := New(Options{APIKey: secret})
+	tr, err := New(transport.Provider{APIKey: secret})
 	if err != nil {
 		t.Fatal(err)
 	}

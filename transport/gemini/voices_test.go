@@ -3,22 +3,23 @@ package gemini
 import (
 	"slices"
 	"testing"
+	"voicegw/transport"
 )
 
 // TestVoices: each kind of model has its voices, the default one first; an unknown model has none.
 func TestVoices(t *testing.T) {
 	for _, test := range []struct {
-		opts  Options
+		opts  transport.Provider
 		model string
 		name  string // the result of Model
 		n     int
 	}{
-		{Options{}, "", "gemini-3.8-live", 30},
-		{Options{Model: "gemini-3.8-live"}, "", "gemini-3.8-live", 30},
-		{Options{}, "gemini-2.5-flash-native-audio-preview-09-2025", "gemini-3.8-live", 30},
-		{Options{}, "gemini-2.5-flash-live-preview", "gemini-3.8-live", 8},
-		{Options{BaseURL: vertexURL, Model: vertexModel}, "", vertexModel, 30},
-		{Options{Model: "someone-elses"}, "", "someone-elses", 0},
+		{transport.Provider{}, "", "gemini-3.8-live", 30},
+		{transport.Provider{Model: "gemini-3.8-live"}, "", "gemini-3.8-live", 30},
+		{transport.Provider{}, "gemini-2.5-flash-native-audio-preview-09-2025", "gemini-3.8-live", 30},
+		{transport.Provider{}, "gemini-2.5-flash-live-preview", "gemini-3.8-live", 8},
+		{transport.Provider{BaseURL: vertexURL, Model: vertexModel}, "", vertexModel, 30},
+		{transport.Provider{Model: "someone-elses"}, "", "someone-elses", 0},
 	} {
 		test.opts.APIKey = "key"
 		tr, err := New(test.opts)

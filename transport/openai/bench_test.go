@@ -25,7 +25,7 @@ const benchItem = "item_E6U0xWSFIFri2uw2kTLLq"
 // bareConn is a connection without a socket, for code that does not use it.
 func bareConn(tb testing.TB) *conn {
 	tb.Helper()
-	tr, err := New(Options{APIKey: "sk-test"})
+	tr, err := New(transport.Provider{APIKey: "sk-test"})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func TestSessionUpdate(t *testing.T) {
 
 func TestSessionUpdateManual(t *testing.T) {
 	s := newServer(t)
-	s.opts.TranscriptionModel = NoTranscription
+	s.opts.Settings = map[string]string{"transcription_model": NoTranscription}
 	s.opts.BaseURL = s.http.URL + "/openai/v1"
 	s.opts.Model = "my-deployment"
 	_, p := s.connect(transport.Setup{ManualActivity: true, Voice: "marin"})

@@ -34,7 +34,7 @@ type dialect struct {
 	// openai means that the service is OpenAI or a compatible server.
 	openai bool
 	// session completes the session of session.update; nil means OpenAI's form.
-	session func(s *session, setup transport.Setup, o *Options)
+	session func(s *session, setup transport.Setup, o *options)
 	// noTruncate means that the service has no conversation.item.truncate.
 	noTruncate bool
 	// fixedSession: a later session.update with omitted settings might reset them, as that is not documented.
@@ -131,13 +131,13 @@ func toolList(tools []transport.Tool) []function {
 var pcm = object{"format", object{"rate", sampleRate, "type", "audio/pcm"}}
 
 // openaiUpdate encodes today's form of the setup.
-func openaiUpdate(event string, setup transport.Setup, o *Options) ([]byte, error) {
+func openaiUpdate(event string, setup transport.Setup, o *options) ([]byte, error) {
 	pcm := realtime.RealtimeAudioFormatsUnionParam{
 		OfAudioPCM: &realtime.RealtimeAudioFormatsAudioPCMParam{Type: "audio/pcm", Rate: sampleRate},
 	}
 	input := realtime.RealtimeAudioConfigInputParam{Format: pcm, TurnDetection: turnDetection(setup)}
-	if o.TranscriptionModel != NoTranscription {
-		input.Transcription.Model = realtime.AudioTranscriptionModel(o.TranscriptionModel)
+	if o.transcriptionModel != NoTranscription {
+		input.Transcription.Model = realtime.AudioTranscriptionModel(o.transcriptionModel)
 		if lang, _, _ := strings.Cut(setup.Language, "-"); lang != "" {
 			// ISO 639-1, whereas Setup has BCP 47.
 			input.Transcription.Language = param.NewOpt(strings.ToLower(lang))
@@ -155,8 +155,8 @@ func openaiUpdate(event string, setup transport.Setup, o *Options) ([]byte, erro
 	if setup.Instructions != "" { // otherwise the provider's own defaults apply
 		s.Instructions = param.NewOpt(setup.Instructions)
 	}
-	if o.Reasoning != "" && rowIn(modelRows, setup.Model, DefaultModel).reasons {
-		s.Reasoning.Effort = realtime.RealtimeReasoningEffort(o.Reasoning)
+	if o.reasoning != "" && rowIn(modelRows, setup.Model, DefaultModel).reasons {
+		s.Reasoning.Effort = realtime.RealtimeReasoningEffort(o.reasoning)
 	}
 	session, err := s.MarshalJSON()
 	if err != nil {
@@ -192,7 +192,7 @@ func turnDetection(setup transport.Setup) realtime.RealtimeAudioInputTurnDetecti
 var azureVoice = regexp.MustCompile(`^[a-z]{2,3}-[A-Z]{2}-`)
 
 // betaSession is the form of the Realtime API's beta, which Voice Live still uses.
-func betaSession(s *session, setup transport.Setup, o *Options) {
+func betaSession(s *session, setup transport.Setup, o *options) {
 	s.Modalities, s.ToolChoice = []string{"text", "audio"}, "auto"
 	s.InputFormat, s.OutputFormat = "pcm16", "pcm16"
 	switch {
@@ -201,7 +201,7 @@ func betaSession(s *session, setup transport.Setup, o *Options) {
 	case setup.Voice != "":
 		s.Voice = object{"name", setup.Voice, "type", "openai"}
 	}
-	switch model := o.TranscriptionModel; {
+	switch model := o.transcriptionModel; {
 	case model == NoTranscription:
 	case model != DefaultTranscriptionModel:
 		s.Transcription = object{"model", model}
@@ -213,7 +213,7 @@ func betaSession(s *session, setup transport.Setup, o *Options) {
 }
 
 // xaiSession has OpenAI's audio formats, and the rest not nested. The server transcribes unasked.
-func xaiSession(s *session, setup transport.Setup, _ *Options) {
+func xaiSession(s *session, setup transport.Setup, _ *options) {
 	s.Audio = object{"input", pcm, "output", pcm}
 	if setup.Voice != "" {
 		s.Voice = setup.Voice
@@ -221,7 +221,7 @@ func xaiSession(s *session, setup transport.Setup, _ *Options) {
 }
 
 // update encodes the setup.
-func (d *dialect) update(event string, setup transport.Setup, o *Options) ([]byte, error) {
+func (d *dialect) update(event string, setup transport.Setup, o *options) ([]byte, error) {
 	if d.session == nil {
 		frame, err := openaiUpdate(event, setup, o)
 		if err != nil {

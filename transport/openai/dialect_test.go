@@ -34,7 +34,7 @@ func TestDialects(t *testing.T) {
 		"xAI":               {base: "https://api.x.ai", url: "wss://api.x.ai/v1/realtime?model=gpt-realtime", header: "Authorization", session: `{"instructions":"Be brief.","voice":"marin","audio":{"input":{"format":{"rate":24000,"type":"audio/pcm"}},"output":{"format":{"rate":24000,"type":"audio/pcm"}}},` + vad + `,` + tools + `}`, model: "grok-voice-latest"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tr, err := New(Options{APIKey: secret, BaseURL: tt.base})
+			tr, err := New(transport.Provider{APIKey: secret, BaseURL: tt.base})
 			if err != nil {
 				t.Fatal(err)
 			}

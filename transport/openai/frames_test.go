@@ -23,7 +23,7 @@ func TestSessionUpdateIsTheLibrarys(t *testing.T) {
 		},
 		"manual": {ManualActivity: true},
 	} {
-		got, err := dialectOf("", "", "").update("update_1", setup, &Options{TranscriptionModel: DefaultTranscriptionModel})
+		got, err := dialectOf("", "", "").update("update_1", setup, &options{transcriptionModel: DefaultTranscriptionModel})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func BenchmarkSessionUpdate(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := dialectOf("", "", "").update("update_1", setup, &Options{}); err != nil {
+		if _, err := dialectOf("", "", "").update("update_1", setup, &options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

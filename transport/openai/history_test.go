@@ -45,7 +45,7 @@ func TestHistoryOfOtherIDs(t *testing.T) {
 func TestHistoryIsNotConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		_, err := dialRaw(t, &rawProvider{heard: func([]byte) {}}, Options{}, transport.Setup{Reanchor: "Go on."})
+		_, err := dialRaw(t, &rawProvider{heard: func([]byte) {}}, transport.Provider{}, transport.Setup{Reanchor: "Go on."})
 		te, _ := err.(*transport.Error)
 		if te == nil || te.Op != transport.OpHistory || te.Kind != transport.KindTimeout || te.Code != "history_unconfirmed" {
 			t.Errorf("Connect: %v", err)

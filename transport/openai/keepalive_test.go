@@ -42,7 +42,7 @@ const (
 )
 
 // connectRaw opens a connection to r.
-func connectRaw(t *testing.T, r *rawProvider, opts Options) transport.Conn {
+func connectRaw(t *testing.T, r *rawProvider, opts transport.Provider) transport.Conn {
 	t.Helper()
 	conn, err := dialRaw(t, r, opts, transport.Setup{})
 	if err != nil {
@@ -52,7 +52,7 @@ func connectRaw(t *testing.T, r *rawProvider, opts Options) transport.Conn {
 }
 
 // dialRaw is connectRaw with a setup, and with the error.
-func dialRaw(t *testing.T, r *rawProvider, opts Options, setup transport.Setup) (transport.Conn, error) {
+func dialRaw(t *testing.T, r *rawProvider, opts transport.Provider, setup transport.Setup) (transport.Conn, error) {
 	t.Helper()
 	near, far := net.Pipe()
 	r.conn, r.in, r.stop = far, bufio.NewReader(far), make(chan struct{})
@@ -163,7 +163,7 @@ func (r *rawProvider) pinged() int {
 func TestSilentProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: -1}
-		conn := transport.Listen(connectRaw(t, r, Options{}))
+		conn := transport.Listen(connectRaw(t, r, transport.Provider{}))
 		start := time.Now()
 		_, err := conn.Recv(context.Background())
 		var e *transport.Error
@@ -183,7 +183,7 @@ func TestSilentProvider(t *testing.T) {
 func TestLatePongs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: 35 * time.Second}
-		conn := transport.Listen(connectRaw(t, r, Options{}))
+		conn := transport.Listen(connectRaw(t, r, transport.Provider{}))
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		if _, err := conn.Recv(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -199,7 +199,7 @@ func TestLatePongs(t *testing.T) {
 func TestSilenceWithoutNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: -1}
-		silent := connectRaw(t, r, Options{})
+		silent := connectRaw(t, r, transport.Provider{})
 		pause := time.NewTimer(10 * time.Minute)
 		<-pause.C
 		conn := transport.Listen(silent)

@@ -12,7 +12,7 @@ import (
 	"voicegw/transport"
 )
 
-// Local as Options.Dialect means a server on one's own machine that implements a part of the Realtime API. It may load
+// Local as the setting dialect means a server on one's own machine that implements a part of the Realtime API. It may load
 // its model before its first message, confirm nothing but session.update, and refuse settings that session.created
 // does not show.
 //
@@ -25,7 +25,7 @@ const Local = "local"
 const (
 	// DefaultLoadTime is how long a local server may load its model.
 	DefaultLoadTime = 2 * time.Minute
-	// MaxLoadTime bounds Options.LoadTime.
+	// MaxLoadTime bounds the setting load_time.
 	MaxLoadTime = 30 * time.Minute
 	// handshakePatience bounds the handshake with a local server, which answers it before it loads anything.
 	handshakePatience = 5 * time.Second
@@ -33,7 +33,7 @@ const (
 	localReadLimit = 32 << 20
 )
 
-// localDialect is chosen by Options.Dialect, not by address.
+// localDialect is chosen by the setting dialect, not by address.
 var localDialect = dialect{
 	name: "local server", modelParam: "model", local: true,
 	source: "localai.io, speech-to-speech, nemotron-voice-agent and vLLM-Omni documentation and code, read 2026-11-30; not recorded",
@@ -152,6 +152,6 @@ func unanswered(past []transport.Past) int {
 }
 
 // LoadTime implements transport.Loading.
-func (t *Transport) LoadTime() time.Duration { return t.opts.LoadTime }
+func (t *Transport) LoadTime() time.Duration { return t.opts.loadTime }
 
 var _ transport.Loading = (*Transport)(nil)

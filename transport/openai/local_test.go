@@ -17,7 +17,7 @@ import (
 func newLocal(t *testing.T, shown string) *server {
 	t.Helper()
 	s := newServer(t)
-	s.opts.Dialect, s.opts.APIKey = Local, ""
+	s.opts.Settings, s.opts.APIKey = map[string]string{"dialect": Local}, ""
 	s.greet = func(p *peer) {
 		p.send(`{"type":"session.created","event_id":"e","session":%s}`, shown)
 		p.setup, _ = p.expect("session.update")["session"].(map[string]any)
@@ -220,7 +220,7 @@ func TestLocalOptions(t *testing.T) {
 			t.Errorf("%q: %v, %v", setting, tr, err)
 		}
 	}
-	if tr, err := New(Options{BaseURL: base}); err != nil || transport.LoadTime(tr) != 0 {
+	if tr, err := New(transport.Provider{BaseURL: base}); err != nil || transport.LoadTime(tr) != 0 {
 		t.Errorf("another server: %v, %v", tr, err)
 	}
 }
@@ -230,7 +230,7 @@ func FuzzFit(f *testing.F) {
 	for _, shown := range []string{localShown, `{}`, `null`, `[1]`, `{"audio":3,"tools":null}`, `{"audio":{"input":{"format":{"rate":"x"}}}}`} {
 		f.Add([]byte(shown))
 	}
-	tr, err := New(Options{BaseURL: "http://127.0.0.1:1/v1", Dialect: Local})
+	tr, err := New(transport.Provider{BaseURL: "http://127.0.0.1:1/v1", Settings: map[string]string{"dialect": Local}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,13 +1,17 @@
 package openai
 
-import "testing"
+import (
+	"testing"
+
+	"voicegw/transport"
+)
 
 // TestModelNames: OpenAI's own service and the simulator have known models; deployments and compatible servers may have
 // any.
 func TestModelNames(t *testing.T) {
-	own := Options{APIKey: "k"}
+	own := transport.Provider{APIKey: "k"}
 	for name, tt := range map[string]struct {
-		opts    Options
+		opts    transport.Provider
 		model   string
 		refuses bool
 		lists   bool
@@ -19,10 +23,10 @@ func TestModelNames(t *testing.T) {
 		"reasoning":           {own, "o4-mini", true, true},
 		"Live":                {own, "gpt-live-1", true, true},
 		"speech":              {own, "tts-1-hd", true, true},
-		"the simulator":       {Options{APIKey: "k", BaseURL: "http://127.0.0.1:1/v1", Simulated: true}, "gpt-5", true, true},
-		"a compatible server": {Options{APIKey: "k", BaseURL: "https://local.example/v1"}, "gpt-4o", false, false},
-		"Azure":               {Options{APIKey: "k", BaseURL: "https://x.openai.azure.com", Model: "my-voice"}, "gpt-4o", false, false},
-		"xAI":                 {Options{APIKey: "k", BaseURL: "https://api.x.ai/v1"}, "grok-voice-latest", false, false},
+		"the simulator":       {transport.Provider{APIKey: "k", BaseURL: "http://127.0.0.1:1/v1", Simulated: true}, "gpt-5", true, true},
+		"a compatible server": {transport.Provider{APIKey: "k", BaseURL: "https://local.example/v1"}, "gpt-4o", false, false},
+		"Azure":               {transport.Provider{APIKey: "k", BaseURL: "https://x.openai.azure.com", Model: "my-voice"}, "gpt-4o", false, false},
+		"xAI":                 {transport.Provider{APIKey: "k", BaseURL: "https://api.x.ai/v1"}, "grok-voice-latest", false, false},
 	} {
 		tr, err := New(tt.opts)
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,11 +17,11 @@ import (
 const (
 	// DefaultBaseURL is the URL of the public service.
 	DefaultBaseURL = "https://api.openai.com/v1"
-	// DefaultModel is used if neither Options nor Setup names a model.
+	// DefaultModel is used if neither Provider nor Setup names a model.
 	DefaultModel = "gpt-realtime-2.1"
 	// DefaultTranscriptionModel transcribes the user's speech.
 	DefaultTranscriptionModel = "gpt-realtime-whisper"
-	// NoTranscription as Options.TranscriptionModel turns transcription off.
+	// NoTranscription as transcription_model turns transcription off.
 	NoTranscription = "none"
 )
 
@@ -33,45 +32,13 @@ const (
 	pongsMissed = 3
 )
 
-// Options configure the connection to a provider. The public service needs only APIKey.
-type Options struct {
-	// Name is returned by Transport.Name. Empty means "openai".
-	Name string
-
-	// APIKey is sent as `Authorization: Bearer`, or as `api-key` to Azure. It may be empty for a private server.
-	APIKey string
-
-	// BaseURL has the SDK's form, http(s)://host/v1; ws(s) is accepted too. Empty means DefaultBaseURL. Host or path
-	// select the service; see dialects. A known host needs no path; Azure accepts the parameter api-version.
-	BaseURL string
-
-	// Dialect is empty, for what BaseURL says, or Local, which needs a BaseURL.
-	Dialect string
-	// LoadTime is how long a local server may load its model. Zero means DefaultLoadTime; only for Local.
-	LoadTime time.Duration
-
-	// Model and Voice are for a Setup without them. On Azure Model is the deployment and has no default.
-	Model string
-	Voice string
-
-	// TranscriptionModel transcribes the user's speech. Empty is the default; NoTranscription turns it off.
-	TranscriptionModel string
-
-	// Reasoning is the effort before the model speaks: minimal, low, medium, high or xhigh; empty is the provider's
-	// default. New refuses it for a Model that does not reason; for a Setup with such a model it is left out.
-	Reasoning string
-
-	// NoInterrupt drops transport.Interrupt, and sends no cancel before typed turns, for servers without response.cancel.
-	NoInterrupt bool
-
-	// Simulated means that BaseURL is the simulator's.
-	Simulated bool
-
-	// HTTPClient makes the handshake, without redirects, which would send the key elsewhere. May be nil.
-	HTTPClient *http.Client
-
-	// Logger gets warnings about unknown events, dropped results and plain-text URLs, and absorbed errors. May be nil.
-	Logger *slog.Logger
+// options are a provider's options with the wire's own settings decoded.
+type options struct {
+	transport.Provider
+	dialect            string        // for a server that BaseURL does not name: empty or Local
+	loadTime           time.Duration // for Local: how long the server may load its model
+	transcriptionModel string        // NoTranscription turns it off
+	reasoning          string        // the effort before the model speaks, left out for a Setup with a model that does not reason
 }
 
 // endpoint is the service's address. It never changes.
@@ -81,34 +48,34 @@ type endpoint struct {
 	version string // api-version; empty if the address has no version
 }
 
-func (o Options) withDefaults(ep endpoint) (Options, error) {
+func (o *options) setDefaults(ep endpoint) error {
 	o.Name = cmp.Or(o.Name, defaultName)
 	if ep.dialect.local {
 		// Its own model transcribes.
-		o.TranscriptionModel, o.LoadTime = cmp.Or(o.TranscriptionModel, NoTranscription), cmp.Or(o.LoadTime, DefaultLoadTime)
+		o.transcriptionModel, o.loadTime = cmp.Or(o.transcriptionModel, NoTranscription), cmp.Or(o.loadTime, DefaultLoadTime)
 	}
-	o.TranscriptionModel = cmp.Or(o.TranscriptionModel, DefaultTranscriptionModel)
+	o.transcriptionModel = cmp.Or(o.transcriptionModel, DefaultTranscriptionModel)
 	o.Model = cmp.Or(o.Model, ep.dialect.ownModel)
 	if err := errors.Join(o.checkReasoning(ep.dialect), o.checkLocal()); err != nil {
-		return o, err
+		return err
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.APIKey == "" && o.BaseURL == "" {
-		return o, fmt.Errorf("openai: Options.APIKey: %w: set the provider's key (it begins with sk-), or BaseURL to a "+
+		return fmt.Errorf("openai: Options.APIKey: %w: set the provider's key (it begins with sk-), or BaseURL to a "+
 			"server that needs none", ErrNoKey)
 	}
-	return o, CheckKey(defaultName, o.APIKey)
+	return CheckKey(defaultName, o.APIKey)
 }
 
 // efforts are the values of session.reasoning.effort.
 var efforts = []string{"minimal", "low", "medium", "high", "xhigh"}
 
-func (o Options) checkReasoning(d *dialect) error {
+func (o *options) checkReasoning(d *dialect) error {
 	switch {
-	case o.Reasoning == "":
+	case o.reasoning == "":
 		return nil
-	case !slices.Contains(efforts, o.Reasoning):
-		return fmt.Errorf("openai: Options.Reasoning %q: %w: use one of %s", clip(o.Reasoning, 40), ErrBadOption,
+	case !slices.Contains(efforts, o.reasoning):
+		return fmt.Errorf("openai: Options.Reasoning %q: %w: use one of %s", clip(o.reasoning, 40), ErrBadOption,
 			strings.Join(efforts, ", "))
 	case !d.local && !d.rowOf(o.Model).reasons:
 		return fmt.Errorf("openai: Options.Reasoning: %w: the model %s does not reason: leave it out, or use a model that does, such as %s",
@@ -117,18 +84,18 @@ func (o Options) checkReasoning(d *dialect) error {
 	return nil
 }
 
-func (o Options) checkLocal() error {
+func (o *options) checkLocal() error {
 	switch {
-	case o.Dialect != "" && o.Dialect != Local:
-		return fmt.Errorf("openai: Options.Dialect %q: %w: use %s, or leave it out", clip(o.Dialect, 40), ErrBadOption, Local)
-	case o.Dialect == Local && o.BaseURL == "":
+	case o.dialect != "" && o.dialect != Local:
+		return fmt.Errorf("openai: Options.Dialect %q: %w: use %s, or leave it out", clip(o.dialect, 40), ErrBadOption, Local)
+	case o.dialect == Local && o.BaseURL == "":
 		return fmt.Errorf("openai: Options.Dialect %s: %w: it needs the server's address: set BaseURL, such as "+
 			"http://127.0.0.1:8080/v1", Local, ErrBadOption)
-	case o.Dialect == "" && o.LoadTime != 0:
+	case o.dialect == "" && o.loadTime != 0:
 		return fmt.Errorf("openai: Options.LoadTime: %w: only the dialect %s has it", ErrBadOption, Local)
-	case o.LoadTime < 0 || o.LoadTime > MaxLoadTime:
+	case o.loadTime > MaxLoadTime:
 		return fmt.Errorf("openai: Options.LoadTime: %w: it must be from 1s to %s", ErrBadOption, MaxLoadTime)
-	case o.Dialect == Local && o.Reasoning != "":
+	case o.dialect == Local && o.reasoning != "":
 		return fmt.Errorf("openai: Options.Reasoning: %w: the dialect %s has no such setting: leave it out", ErrBadOption, Local)
 	}
 	return nil
@@ -208,26 +175,16 @@ func (ep endpoint) address(model string) string {
 	return u.String()
 }
 
-// Wire is this package's row in the table of wires, with the settings transcription_model, reasoning, dialect and
-// load_time.
+// Wire is this package's row in the table of wires. Its settings: transcription_model transcribes the user's speech, with
+// a default, and NoTranscription for none; reasoning is the effort before the model speaks, for models that reason;
+// dialect is Local for a server on one's own machine, which may take load_time to load its model.
 func Wire() transport.Wire {
 	return transport.Wire{
 		Name:         defaultName,
 		KeyVariables: []string{"OPENAI_API_KEY"},
 		Settings:     []string{"transcription_model", "reasoning", "dialect", "load_time"},
 		Simulated:    true,
-		New: func(p transport.Provider) (transport.Transport, error) {
-			load, err := loadTime(p.Settings["load_time"])
-			if err != nil {
-				return nil, err
-			}
-			return New(Options{
-				Dialect: p.Settings["dialect"], LoadTime: load,
-				Name: p.Name, APIKey: p.APIKey, BaseURL: p.BaseURL, Model: p.Model, Voice: p.Voice,
-				TranscriptionModel: p.Settings["transcription_model"], Reasoning: p.Settings["reasoning"],
-				NoInterrupt: p.NoInterrupt, Simulated: p.Simulated, HTTPClient: p.HTTPClient, Logger: p.Logger,
-			})
-		},
+		New:          func(p transport.Provider) (transport.Transport, error) { return New(p) },
 	}
 }
 

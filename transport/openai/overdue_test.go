@@ -62,7 +62,7 @@ func TestUnansweredRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &wireLog{start: time.Now()}
 		r := &rawProvider{pongAfter: 0, heard: wire.hear}
-		conn := transport.Listen(connectRaw(t, r, Options{}))
+		conn := transport.Listen(connectRaw(t, r, transport.Provider{}))
 		events := make(chan transport.Event, 32)
 		reading := sync.WaitGroup{}
 		reading.Go(func() {
@@ -125,7 +125,7 @@ func TestACancelledResponseThatNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &wireLog{start: time.Now()}
 		r := &rawProvider{pongAfter: 0, heard: wire.hear}
-		conn := transport.Listen(connectRaw(t, r, Options{}))
+		conn := transport.Listen(connectRaw(t, r, transport.Provider{}))
 		say := func(format string, args ...any) {
 			r.wg.Go(func() { r.frame(opText, fmt.Appendf(nil, format, args...)) })
 			synctest.Wait()

@@ -50,7 +50,7 @@ func TestDialectsOfUpdates(t *testing.T) {
 		"https://api.openai.com/v1": true, "https://r.openai.azure.com/openai/v1": true,
 		"https://r.services.ai.azure.com/voice-live": false, "https://api.x.ai/v1": false,
 	} {
-		tr, err := New(Options{APIKey: secret, BaseURL: address, Model: "gpt-realtime"})
+		tr, err := New(transport.Provider{APIKey: secret, BaseURL: address, Model: "gpt-realtime"})
 		if err != nil {
 			t.Fatal(err)
 		}

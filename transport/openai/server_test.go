@@ -31,7 +31,7 @@ type server struct {
 	t      *testing.T
 	http   *httptest.Server
 	client *http.Client
-	opts   Options // the base of transport.Options
+	opts   transport.Provider // the base of transport.Options
 
 	status   atomic.Int64           // the status of every handshake, if not zero
 	body     atomic.Value           // its body, a string
@@ -67,7 +67,7 @@ func newServer(t *testing.T) *server {
 	s := &server{t: t, peers: make(chan *peer, 16)}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	s.client = &http.Client{Transport: &http.Transport{}}
-	s.opts = Options{APIKey: secret, BaseURL: s.http.URL + "/v1", HTTPClient: s.client}
+	s.opts = transport.Provider{APIKey: secret, BaseURL: s.http.URL + "/v1", HTTPClient: s.client}
 	t.Cleanup(func() {
 		s.mu.Lock()
 		for _, p := range s.open {

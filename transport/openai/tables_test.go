@@ -19,25 +19,25 @@ import (
 func TestNewOptions(t *testing.T) {
 	tests := []struct {
 		name string
-		opts Options
+		opts transport.Provider
 		url  string // with the model m
 		want error
 		says string // part of the error
 	}{
-		{name: "the public service", opts: Options{APIKey: secret}, url: "wss://api.openai.com/v1/realtime?model=m"},
-		{name: "http with a path", opts: Options{BaseURL: "http://127.0.0.1:8080/v1/"}, url: "ws://127.0.0.1:8080/v1/realtime?model=m"},
-		{name: "ws", opts: Options{BaseURL: "ws://localhost/v1"}, url: "ws://localhost/v1/realtime?model=m"},
-		{name: "wss without a path", opts: Options{BaseURL: "wss://host"}, url: "wss://host/realtime?model=m"},
-		{name: "realtime already there", opts: Options{BaseURL: "https://host/v1/realtime"}, url: "wss://host/v1/realtime?model=m"},
-		{name: "Azure host alone", opts: Options{APIKey: secret, BaseURL: "https://me.openai.azure.com"}, url: "wss://me.openai.azure.com/openai/v1/realtime?model=m"},
-		{name: "no key", opts: Options{}, want: ErrNoKey, says: "Options.APIKey"},
-		{name: "key with a line end", opts: Options{APIKey: secret + "\n"}, want: ErrBadKey, says: "Options.APIKey"},
-		{name: "no scheme", opts: Options{APIKey: secret, BaseURL: "api.openai.com/v1"}, want: ErrBadURL, says: "https://host/v1"},
-		{name: "another scheme", opts: Options{BaseURL: "ftp://host"}, want: ErrBadURL, says: "ftp"},
-		{name: "no host", opts: Options{BaseURL: "https:///v1"}, want: ErrBadURL, says: "no host"},
-		{name: "no URL", opts: Options{BaseURL: "https://" + secret + "@ho st/%zz"}, want: ErrBadURL, says: "BaseURL"},
-		{name: "a password in it", opts: Options{BaseURL: "https://me:" + secret + "@host/v1"}, want: ErrBadURL, says: "APIKey"},
-		{name: "a key in the query", opts: Options{BaseURL: "https://host/v1?api-key=" + secret}, want: ErrBadURL, says: "query"},
+		{name: "the public service", opts: transport.Provider{APIKey: secret}, url: "wss://api.openai.com/v1/realtime?model=m"},
+		{name: "http with a path", opts: transport.Provider{BaseURL: "http://127.0.0.1:8080/v1/"}, url: "ws://127.0.0.1:8080/v1/realtime?model=m"},
+		{name: "ws", opts: transport.Provider{BaseURL: "ws://localhost/v1"}, url: "ws://localhost/v1/realtime?model=m"},
+		{name: "wss without a path", opts: transport.Provider{BaseURL: "wss://host"}, url: "wss://host/realtime?model=m"},
+		{name: "realtime already there", opts: transport.Provider{BaseURL: "https://host/v1/realtime"}, url: "wss://host/v1/realtime?model=m"},
+		{name: "Azure host alone", opts: transport.Provider{APIKey: secret, BaseURL: "https://me.openai.azure.com"}, url: "wss://me.openai.azure.com/openai/v1/realtime?model=m"},
+		{name: "no key", opts: transport.Provider{}, want: ErrNoKey, says: "Options.APIKey"},
+		{name: "key with a line end", opts: transport.Provider{APIKey: secret + "\n"}, want: ErrBadKey, says: "Options.APIKey"},
+		{name: "no scheme", opts: transport.Provider{APIKey: secret, BaseURL: "api.openai.com/v1"}, want: ErrBadURL, says: "https://host/v1"},
+		{name: "another scheme", opts: transport.Provider{BaseURL: "ftp://host"}, want: ErrBadURL, says: "ftp"},
+		{name: "no host", opts: transport.Provider{BaseURL: "https:///v1"}, want: ErrBadURL, says: "no host"},
+		{name: "no URL", opts: transport.Provider{BaseURL: "https://" + secret + "@ho st/%zz"}, want: ErrBadURL, says: "BaseURL"},
+		{name: "a password in it", opts: transport.Provider{BaseURL: "https://me:" + secret + "@host/v1"}, want: ErrBadURL, says: "APIKey"},
+		{name: "a key in the query", opts: transport.Provider{BaseURL: "https://host/v1?api-key=" + secret}, want: ErrBadURL, says: "query"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestNewOptions(t *testing.T) {
 }
 
 func TestHeaders(t *testing.T) {
-	opts := Options{APIKey: secret}
+	opts := transport.Provider{APIKey: secret}
 	tr, err := New(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestPlainTextWarning(t *testing.T) {
 		"http://[::1]/v1": false, "https://example.test/v1": false, "http://10.0.0.1/v1": true,
 	} {
 		var log strings.Builder
-		_, err := New(Options{APIKey: secret, BaseURL: base, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		_, err := New(transport.Provider{APIKey: secret, BaseURL: base, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestPlainTextWarning(t *testing.T) {
 }
 
 func TestCapabilities(t *testing.T) {
-	tr, err := New(Options{APIKey: secret})
+	tr, err := New(transport.Provider{APIKey: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestReasoning(t *testing.T) {
 		{"", "high", ""}, {"gpt-realtime-2", "minimal", ""}, {"gpt-realtime-2.1-mini", "xhigh", ""}, {"gpt-realtime", "", ""},
 		{"gpt-realtime", "low", "does not reason"}, {"gpt-realtime-1.5", "low", "does not reason"}, {"", "none", "one of minimal, low"}, {"", "HIGH", "one of minimal, low"},
 	} {
-		tr, err := New(Options{APIKey: secret, Model: test.model, Reasoning: test.effort})
+		tr, err := New(transport.Provider{APIKey: secret, Model: test.model, Settings: map[string]string{"reasoning": test.effort}})
 		if test.refused != "" {
 			if !errors.Is(err, ErrBadOption) || !strings.Contains(err.Error(), test.refused) {
 				t.Errorf("%q with %q: %v, want %q", test.model, test.effort, err, test.refused)
@@ -260,13 +260,13 @@ func TestReasoning(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("%q with %q: %v", test.model, test.effort, err)
-		} else if tr.opts.Reasoning != test.effort {
+		} else if tr.opts.reasoning != test.effort {
 			t.Errorf("%+v", tr.opts)
 		}
 	}
 	for model, want := range map[string]any{"": "high", "gpt-realtime-2": "high", "gpt-realtime-1.5": nil} {
 		s := newServer(t)
-		s.opts.Reasoning = "high"
+		s.opts.Settings = map[string]string{"reasoning": "high"}
 		_, p := s.connect(transport.Setup{Model: model})
 		reasoning, _ := p.setup["reasoning"].(map[string]any)
 		if reasoning["effort"] != want {

@@ -42,21 +42,29 @@ import (
 type Transport struct {
 	Service
 
-	opts   Options
+	opts   options
 	ep     endpoint
 	seldom *logging.Throttle
 }
 
 var _ transport.Transport = (*Transport)(nil)
 
-// New checks the options. An error wraps ErrNoKey, ErrBadKey, ErrBadURL or ErrBadOption, and shows no key.
-func New(opts Options) (*Transport, error) {
-	ep, err := parseBaseURL(opts.BaseURL, opts.Dialect)
+// New checks the options; see [Wire]. The public service needs only APIKey, a private server may need none. BaseURL has
+// the SDK's form, http(s)://host/v1; ws(s) is accepted too, and its host or path select the service; see dialects. On
+// Azure Model is the deployment and has no default. An error wraps ErrNoKey, ErrBadKey, ErrBadURL or ErrBadOption, and
+// shows no key.
+func New(p transport.Provider) (*Transport, error) {
+	load, err := loadTime(p.Settings["load_time"])
 	if err != nil {
 		return nil, err
 	}
-	opts, err = opts.withDefaults(ep)
+	opts := options{Provider: p, dialect: p.Settings["dialect"], loadTime: load,
+		transcriptionModel: p.Settings["transcription_model"], reasoning: p.Settings["reasoning"]}
+	ep, err := parseBaseURL(opts.BaseURL, opts.dialect)
 	if err != nil {
+		return nil, err
+	}
+	if err := opts.setDefaults(ep); err != nil {
 		return nil, err
 	}
 	return &Transport{Service: NewService(opts.Name, opts.APIKey, &ep.url, opts.HTTPClient, opts.Logger), opts: opts, ep: ep,

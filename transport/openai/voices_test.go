@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"voicegw/transport"
 
 	"github.com/openai/openai-go/v3/realtime"
 )
@@ -12,19 +13,19 @@ import (
 // TestVoices: the voices known to the SDK, the model's default first; an unknown model has none.
 func TestVoices(t *testing.T) {
 	for _, test := range []struct {
-		opts         Options
+		opts         transport.Provider
 		model, first string
 		name         string // the result of Model
 	}{
-		{Options{}, "", "marin", DefaultModel},
-		{Options{}, "gpt-realtime-2.1-mini-2026-05-01", "marin", DefaultModel},
-		{Options{}, "gpt-realtime-2025-08-28", "alloy", DefaultModel},
-		{Options{Model: "gpt-realtime-mini"}, "", "alloy", "gpt-realtime-mini"},
-		{Options{Model: "whoever"}, "", "", "whoever"},
-		{Options{BaseURL: "https://x.openai.azure.com"}, "", "", ""},
-		{Options{BaseURL: "http://127.0.0.1:1/v1", Dialect: Local, Model: "gpt-realtime"}, "", "", "gpt-realtime"},
-		{Options{BaseURL: "https://x.services.ai.azure.com/voice-live"}, "gpt-5.6-terra", "", ""},
-		{Options{BaseURL: "https://x.services.ai.azure.com/voice-live"}, "gpt-realtime-2.1-datazone", "marin", ""},
+		{transport.Provider{}, "", "marin", DefaultModel},
+		{transport.Provider{}, "gpt-realtime-2.1-mini-2026-05-01", "marin", DefaultModel},
+		{transport.Provider{}, "gpt-realtime-2025-08-28", "alloy", DefaultModel},
+		{transport.Provider{Model: "gpt-realtime-mini"}, "", "alloy", "gpt-realtime-mini"},
+		{transport.Provider{Model: "whoever"}, "", "", "whoever"},
+		{transport.Provider{BaseURL: "https://x.openai.azure.com"}, "", "", ""},
+		{transport.Provider{BaseURL: "http://127.0.0.1:1/v1", Settings: map[string]string{"dialect": Local}, Model: "gpt-realtime"}, "", "", "gpt-realtime"},
+		{transport.Provider{BaseURL: "https://x.services.ai.azure.com/voice-live"}, "gpt-5.6-terra", "", ""},
+		{transport.Provider{BaseURL: "https://x.services.ai.azure.com/voice-live"}, "gpt-realtime-2.1-datazone", "marin", ""},
 	} {
 		test.opts.APIKey = "sk-key"
 		tr, err := New(test.opts)
@@ -60,7 +61,7 @@ func TestRowsOfServices(t *testing.T) {
 		{"https://x.services.ai.azure.com/voice-live", "gpt-5-mini", "gpt-5", ""}, {"https://x.services.ai.azure.com/voice-live", "azure-realtime", "azure-realtime", ""},
 		{"https://x.services.ai.azure.com/voice-live", "gpt-realtime-datazone", "gpt-realtime", "alloy"},
 	} {
-		tr, err := New(Options{APIKey: "sk-key", BaseURL: test.base})
+		tr, err := New(transport.Provider{APIKey: "sk-key", BaseURL: test.base})
 		if err != nil {
 			t.Fatal(err)
 		}
