@@ -48,8 +48,8 @@ func (t *turn) confirm(ctx context.Context) error {
 	t.emit(&protocol.ConfirmationEnded{Token: answer.Token, Tool: c.Tool, Outcome: string(outcome)})
 	if !answer.Approved {
 		by, tools := t.askedBy(c)
-		t.audit(calls.Decision(audit.Call{At: time.Now(), Tools: tools, Agent: by.Name, AgentVersion: by.Version,
-			Mode: spec.ModeText, Turn: t.number, Tool: c.Tool, Args: c.Args}, outcome, calls.ByClient, c.Reference))
+		t.audit(calls.Decision(time.Now(), audit.Record{Agent: by.Name, AgentVersion: by.Version, Mode: spec.ModeText,
+			TurnID: t.number, ToolID: c.Tool, Args: c.Args}, tools, outcome, calls.ByClient, c.Reference))
 		t.noted(prompts.DeclinedNotice(c.Tool, c.Reference))
 		return nil
 	}

@@ -128,7 +128,7 @@ func (t *turn) switchPersona() {
 		return
 	}
 	t.a.opts.Logger.Info("switched to another agent", "conversation_id", t.conv.ID, "turn", t.number, "from", from, "to", t.persona.Name)
-	t.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: spec.ModeText,
+	t.audit(audit.Record{Event: audit.EventAgent, Time: audit.At(time.Now()), Mode: spec.ModeText,
 		TurnID: t.number, From: from, Why: next.reason})
 	t.emit(&protocol.AgentSwitched{From: from, To: t.persona.Name, Reason: next.reason})
 }

@@ -228,7 +228,7 @@ func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
 		return // the client has changed it
 	}
 	s.log().Info("the agent was switched", "from", a.From, "to", a.To, "from_version", version, "version", r.agent.Version, "turn", a.Turn)
-	s.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: spec.ModeVoice,
+	s.audit(audit.Record{Event: audit.EventAgent, Time: audit.At(time.Now()), Mode: spec.ModeVoice,
 		TurnID: a.Turn, From: a.From, Why: a.Reason})
 	s.send(&protocol.AgentSwitched{Header: inTurn(a.Turn), From: a.From, To: a.To, Reason: a.Reason})
 }

@@ -170,47 +170,19 @@ func (r Record) Calls() (used, limit int64, ok bool) {
 	return account.Total.Used, account.Total.Limit, true
 }
 
-// Call describes a finished tool call, by voice or by text. The caller of Record adds the session and its user.
-type Call struct {
-	At time.Time
-	// Agent and AgentVersion are empty if the caller of Record adds them.
-	Agent, AgentVersion string
-	Tools               *registry.Snapshot // of the agent; may be nil
-	Tool                string             // as called, even if it does not exist
-	Mode                spec.Mode
-	Turn                int
-	ID, ProviderID      string
-	Parent              string
-	Key, Business       string
-	Args                json.RawMessage // that ran, in canonical JSON; nil if nothing was prepared
-	Budget              json.RawMessage
-	Envelope            registry.Envelope
-	// Why is the reason of the last of the Refused intents.
-	Applied, Refused       []registry.Intent
-	Why                    string
-	NotDelivered           string
-	ConfirmedBy, Reference string
-	Waited                 time.Duration
-	Queued                 time.Duration
-}
+// At returns the time of a record.
+func At(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
-// Record returns the call's record.
-func (c Call) Record() Record {
-	env := c.Envelope
-	r := Record{
-		Event: EventTool, Time: c.At.UTC().Truncate(time.Millisecond), ToolID: c.Tool, Mode: c.Mode,
-		Agent: c.Agent, AgentVersion: c.AgentVersion,
-		TurnID: c.Turn, ToolCall: ToolCall{CallID: c.ID, ParentCallID: c.Parent, ProviderCallID: c.ProviderID,
-			IdempotencyKey: c.Key, BusinessKey: hashed(c.Business)},
-		DurationMS: env.Meta.DurationMS, OK: env.OK, Budget: c.Budget,
-		Clamped: env.Meta.Clamped, CacheHit: env.Meta.CacheHit, OriginalTurn: env.Meta.OriginalTurn,
-		Intents: intentTypes(c.Applied), Refused: intentTypes(c.Refused), Why: c.Why,
-		Delivered: c.NotDelivered == "", NotDelivered: c.NotDelivered, Args: c.Args,
-		Evidence: env.Evidence, Queued: c.Queued, Approval: Approval{Waited: c.Waited},
-	}
-	if c.Tools != nil {
-		r.RegistryVersion = c.Tools.Version()
-		if t, ok := c.Tools.Tool(c.Tool); ok {
+// Call completes the record of a finished tool call, by voice or by text. r has what the envelope lacks, with the
+// BusinessKey itself and the tool as called, even if it does not exist; the caller of Call adds the session and its
+// user. tools are those of the agent; may be nil.
+func Call(at time.Time, r Record, tools *registry.Snapshot, env registry.Envelope) Record {
+	r.Event, r.Time, r.BusinessKey = EventTool, At(at), hashed(r.BusinessKey)
+	r.DurationMS, r.OK, r.CacheHit, r.OriginalTurn = env.Meta.DurationMS, env.OK, env.Meta.CacheHit, env.Meta.OriginalTurn
+	r.Clamped, r.Evidence, r.Delivered = env.Meta.Clamped, env.Evidence, r.NotDelivered == ""
+	if tools != nil {
+		r.RegistryVersion = tools.Version()
+		if t, ok := tools.Tool(r.ToolID); ok {
 			r.ToolVersion, r.ToolVariant, r.Category = t.Version, t.Variant(), t.Category
 			if t.ByClient() {
 				r.Executor = executorClient
@@ -223,8 +195,8 @@ func (c Call) Record() Record {
 			r.Confirmation = "required"
 		}
 	}
-	if c.ConfirmedBy != "" {
-		r.Confirmation, r.ConfirmedBy, r.Reference = "approved", c.ConfirmedBy, c.Reference
+	if r.ConfirmedBy != "" {
+		r.Confirmation = "approved"
 	}
 	return r
 }
@@ -233,19 +205,19 @@ const executorClient = "client"
 
 // Spent returns a record of usage; why is the reason for the end of a session.
 func Spent(at time.Time, event Event, mode spec.Mode, sum cost.Sum, prices, why string) Record {
-	return Record{Event: event, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, DurationMS: sum.VoiceMS, OK: true,
+	return Record{Event: event, Time: At(at), Mode: mode, DurationMS: sum.VoiceMS, OK: true,
 		Usage: Usage{Spent: &sum, Prices: prices}, Why: why}
 }
 
 // Stopped returns the record of an answer that a check has stopped, without its words.
 func Stopped(at time.Time, mode spec.Mode, turn int, check, why string) Record {
-	return Record{Event: EventStopped, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn,
+	return Record{Event: EventStopped, Time: At(at), Mode: mode, TurnID: turn,
 		Statement: Statement{Check: check}, Why: why}
 }
 
 // Claimed returns the record of a statement of the assistant that no call explains.
 func Claimed(at time.Time, mode spec.Mode, turn int, kind, why string) Record {
-	return Record{Event: EventClaim, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn,
+	return Record{Event: EventClaim, Time: At(at), Mode: mode, TurnID: turn,
 		Statement: Statement{Claim: kind}, Why: why}
 }
 
@@ -253,7 +225,7 @@ func Claimed(at time.Time, mode spec.Mode, turn int, kind, why string) Record {
 func Said(at time.Time, mode spec.Mode, turn int, s Sentence, call, text string, heard bool, why string) Record {
 	s.Words = hashed(text)
 	args, _ := json.Marshal(map[string]string{"text": text}) // only a string: it cannot fail
-	return Record{Event: EventExact, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, TurnID: turn, OK: heard,
+	return Record{Event: EventExact, Time: At(at), Mode: mode, TurnID: turn, OK: heard,
 		Statement: Statement{Sentence: s},
 		ToolCall:  ToolCall{CallID: call}, Args: args, Why: why}
 }
@@ -267,33 +239,11 @@ func hashed(key string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func intentTypes(intents []registry.Intent) []registry.IntentType {
+// IntentTypes returns the types of intents.
+func IntentTypes(intents []registry.Intent) []registry.IntentType {
 	var types []registry.IntentType
 	for _, i := range intents {
 		types = append(types, i.Type)
 	}
 	return types
-}
-
-// Note is a tool's note about its running call (registry.Audit). The caller of Record adds the session and its user.
-type Note struct {
-	At                 time.Time
-	Tool               *registry.Tool
-	RegistryVersion    string
-	Mode               spec.Mode
-	Turn               int
-	ID, Key, Reference string
-	Event              string
-	Data               json.RawMessage
-}
-
-// Record returns the note's record.
-func (n Note) Record() Record {
-	return Record{
-		Event: EventNote, Time: n.At.UTC().Truncate(time.Millisecond), Mode: n.Mode, OK: true,
-		ToolID: n.Tool.ToolID, ToolVersion: n.Tool.Version, ToolVariant: n.Tool.Variant(), Category: n.Tool.Category,
-		RegistryVersion: n.RegistryVersion,
-		TurnID:          n.Turn, ToolCall: ToolCall{CallID: n.ID, IdempotencyKey: n.Key},
-		Approval: Approval{Reference: n.Reference}, ToolNote: ToolNote{Note: n.Event, NoteData: n.Data},
-	}
 }

@@ -411,7 +411,7 @@ func (r *Runner) record(event audit.Event, j store.Job, failed registry.ErrorTyp
 
 func recordOf(event audit.Event, j store.Job) audit.Record {
 	return audit.Record{
-		Event: event, Time: time.Now().UTC().Truncate(time.Millisecond), OK: true, ToolID: j.Tool, Mode: spec.Mode(j.Mode),
+		Event: event, Time: audit.At(time.Now()), OK: true, ToolID: j.Tool, Mode: spec.Mode(j.Mode),
 		SessionID: j.Session, UserID: j.User, ConversationID: j.Conversation, Agent: j.Agent, TurnID: j.Turn,
 		ToolCall: audit.ToolCall{CallID: j.Call, IdempotencyKey: j.Key}, Job: j.ID,
 	}

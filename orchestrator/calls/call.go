@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -137,7 +138,8 @@ type Answer struct {
 	Queued, Took time.Duration      // until the handler started, and its time; zero if nothing ran
 
 	category string
-	line     audit.Call // without the time and the answer's delivery
+	tools    *registry.Snapshot // of the agent that made the call; may be nil
+	record   audit.Record       // without the result, and the answer's delivery
 }
 
 func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
@@ -151,17 +153,18 @@ func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 		Owed: c.Owed(k.turn),
 		Turn: k.turn, Call: k.id, Tool: k.tool, Model: k.model, reader: k.reader, Envelope: env, Ran: ran,
 		Prepared: k.prepared, Approval: k.approval, Written: k.written, category: c.category(k.tool),
-		line: audit.Call{
-			Agent: k.by.Name, AgentVersion: k.by.Version, Tools: k.tools, Tool: k.tool, Mode: c.book.rules.Mode, Turn: k.turn,
-			ID: k.id, ProviderID: k.provider,
-			Key: k.keys.Idempotency, Business: k.keys.Business, Budget: k.budget, Args: k.args, Envelope: env,
+		tools: k.tools,
+		record: audit.Record{
+			Agent: k.by.Name, AgentVersion: k.by.Version, ToolID: k.tool, Mode: c.book.rules.Mode, TurnID: k.turn,
+			ToolCall: audit.ToolCall{CallID: k.id, ProviderCallID: k.provider, IdempotencyKey: k.keys.Idempotency, BusinessKey: k.keys.Business},
+			Budget:   k.budget, Args: k.args,
 		},
 	}
 	if k.args != nil {
-		a.line.Tool = k.runs
+		a.record.ToolID = k.runs
 	}
 	if k.approval != nil {
-		a.line.ConfirmedBy, a.line.Reference, a.line.Waited = string(k.approval.By), k.approval.Reference, k.approval.Waited
+		a.record.Approval = audit.Approval{ConfirmedBy: string(k.approval.By), Reference: k.approval.Reference, Waited: k.approval.Waited}
 	}
 	return a
 }
@@ -188,13 +191,10 @@ type Effect struct {
 
 // Record returns the audit record of the call. An answer that the model does not wait for counts as not delivered.
 func (a Answer) Record(at time.Time, e Effect) audit.Record {
-	l := a.line
-	l.Queued = a.Queued
-	l.At, l.Applied, l.Refused, l.Why, l.NotDelivered = at, e.Applied, e.Refused, e.Why, e.NotDelivered
-	if why := a.reader.why(); why != "" {
-		l.NotDelivered = why
-	}
-	return l.Record()
+	r := a.record
+	r.Queued, r.Intents, r.Refused, r.Why = a.Queued, audit.IntentTypes(e.Applied), audit.IntentTypes(e.Refused), e.Why
+	r.NotDelivered = cmp.Or(a.reader.why(), e.NotDelivered)
+	return audit.Call(at, r, a.tools, a.Envelope)
 }
 
 // Inside returns the inspector's message, which follows Message. r is the complete audit record.

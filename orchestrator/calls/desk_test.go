@@ -77,8 +77,8 @@ func (d *desk) decided(mine string, do []Action) (out decision) {
 	d.names[mine] = name
 	for _, a := range do {
 		if a, ok := a.(Answer); ok && a.Call == name {
-			out = decision{Verdict: answeredNow, Envelope: a.Envelope, OverBudget: a.OverBudget, Budget: a.line.Budget}
-			out.Keys = Keys{Idempotency: a.line.Key, Business: a.line.Business}
+			out = decision{Verdict: answeredNow, Envelope: a.Envelope, OverBudget: a.OverBudget, Budget: a.record.Budget}
+			out.Keys = Keys{Idempotency: a.record.IdempotencyKey, Business: a.record.BusinessKey}
 		}
 	}
 	k := d.find(name)

@@ -178,10 +178,10 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 		}
 		return append(do, c.approve(at, *spoken, a)...)
 	}
-	record := Decision(audit.Call{
-		At: at, Agent: q.by.Name, AgentVersion: q.by.Version, Tools: q.tools, Mode: c.book.rules.Mode, Turn: q.turn, Tool: q.runs,
-		ProviderID: q.provider, Args: q.args, Waited: q.question.waited(at),
-	}, in.Outcome, in.By, q.question.Reference)
+	record := Decision(at, audit.Record{
+		Agent: q.by.Name, AgentVersion: q.by.Version, Mode: c.book.rules.Mode, TurnID: q.turn, ToolID: q.runs,
+		ToolCall: audit.ToolCall{ProviderCallID: q.provider}, Args: q.args, Approval: audit.Approval{Waited: q.question.waited(at)},
+	}, q.tools, in.Outcome, in.By, q.question.Reference)
 	do = append(do, Declined{Tool: q.tool, Reference: q.question.Reference, Model: q.model, Outcome: in.Outcome,
 		ByCall: spoken != nil, Record: record})
 	if spoken == nil {
@@ -192,9 +192,9 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	return append(do, c.answer(spoken, env, false))
 }
 
-// Decision returns the audit record of an answer to a question that ran nothing; c is the call that was asked about.
-func Decision(c audit.Call, o Outcome, by By, reference string) audit.Record {
-	r := c.Record()
+// Decision returns the audit record of an answer to a question that ran nothing; r and tools are as in [audit.Call].
+func Decision(at time.Time, r audit.Record, tools *registry.Snapshot, o Outcome, by By, reference string) audit.Record {
+	r = audit.Call(at, r, tools, registry.Envelope{})
 	r.Event, r.Delivered = audit.EventConfirmation, false
 	r.Confirmation, r.ConfirmedBy, r.Reference = string(o), string(by), reference
 	return r

@@ -134,10 +134,14 @@ func (b *messenger) Note(event string, data any) error {
 		return registry.TooManyAsides("notes")
 	}
 	b.noted++
-	b.c.Audit(audit.Note{
-		At: time.Now(), Tool: b.run.Prepared.Tool(), RegistryVersion: b.run.Prepared.RegistryVersion(), Mode: b.session.Mode,
-		Turn: b.run.Turn, ID: b.run.Call, Key: b.run.Keys.Idempotency, Reference: b.run.Reference, Event: event, Data: encoded,
-	}.Record())
+	tool := b.run.Prepared.Tool()
+	b.c.Audit(audit.Record{
+		Event: audit.EventNote, Time: audit.At(time.Now()), Mode: b.session.Mode, OK: true, TurnID: b.run.Turn,
+		ToolID: tool.ToolID, ToolVersion: tool.Version, ToolVariant: tool.Variant(), Category: tool.Category,
+		RegistryVersion: b.run.Prepared.RegistryVersion(),
+		ToolCall:        audit.ToolCall{CallID: b.run.Call, IdempotencyKey: b.run.Keys.Idempotency},
+		Approval:        audit.Approval{Reference: b.run.Reference}, ToolNote: audit.ToolNote{Note: event, NoteData: encoded},
+	})
 	return nil
 }
 

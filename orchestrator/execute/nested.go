@@ -185,20 +185,18 @@ func (t *toolbox) audited(j calls.Run, tool string, env registry.Envelope, budge
 	if t.c.Audit == nil {
 		return
 	}
-	line := audit.Call{
-		At: time.Now(), Agent: t.session.Agent, Tool: tool, Mode: t.session.Mode, Turn: j.Turn, ID: j.Call, Parent: t.run.Call,
-		Key: j.Keys.Idempotency, Business: j.Keys.Business, Budget: budget, Envelope: env, Refused: env.Intents, NotDelivered: "nested",
-	}
+	r := audit.Call(time.Now(), audit.Record{
+		Agent: t.session.Agent, ToolID: tool, Mode: t.session.Mode, TurnID: j.Turn,
+		ToolCall: audit.ToolCall{CallID: j.Call, ParentCallID: t.run.Call, IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business},
+		Budget:   budget, Refused: audit.IntentTypes(env.Intents), NotDelivered: "nested",
+		Approval: audit.Approval{Reference: j.Reference},
+	}, nil, env)
 	if len(env.Intents) > 0 {
-		line.Why = "a tool has called it"
+		r.Why = "a tool has called it"
 	}
+	r.ToolVersion, r.RegistryVersion = env.Meta.ToolVersion, env.Meta.RegistryVersion
 	if j.Prepared != nil {
-		line.Args = j.Prepared.Args()
-	}
-	r := line.Record()
-	r.ToolVersion, r.RegistryVersion, r.Reference = env.Meta.ToolVersion, env.Meta.RegistryVersion, j.Reference
-	if j.Prepared != nil {
-		r.Category, r.ToolVariant = j.Prepared.Tool().Category, j.Prepared.Tool().Variant()
+		r.Args, r.Category, r.ToolVariant = j.Prepared.Args(), j.Prepared.Tool().Category, j.Prepared.Tool().Variant()
 	}
 	t.c.Audit(r)
 }

@@ -200,7 +200,7 @@ type Decider struct {
 // finishes even if ctx ends. The ledger answers a repetition.
 func (d Decider) Decide(ctx context.Context, c store.Confirmation, approved bool, by calls.By) *registry.Envelope {
 	if !approved {
-		r := calls.Decision(audit.Call{At: time.Now(), Mode: spec.Mode(c.Mode), Turn: c.Turn, Tool: c.Tool, Args: c.Args},
+		r := calls.Decision(time.Now(), audit.Record{Mode: spec.Mode(c.Mode), TurnID: c.Turn, ToolID: c.Tool, Args: c.Args}, nil,
 			calls.OutcomeDenied, by, c.Reference)
 		r.ToolVersion, r.RegistryVersion = c.ToolVersion, c.RegistryVersion
 		d.audit(c, r)
@@ -213,18 +213,18 @@ func (d Decider) Decide(ctx context.Context, c store.Confirmation, approved bool
 		env, _ = d.Executor.RunStored(ctx, id, tools, c,
 			Conversation{Capabilities: []any{NoClient{}}, Audit: func(r audit.Record) { d.audit(c, r) }})
 	}
-	line := audit.Call{
-		At: time.Now(), Tools: tools, Tool: c.Tool, Mode: spec.Mode(c.Mode), Turn: c.Turn, ID: id,
-		Key: calls.ApprovedKeys(c.Reference, "").Idempotency, Args: c.Args, Envelope: env, NotDelivered: "session_over",
-		ConfirmedBy: string(by), Reference: c.Reference, Waited: max(time.Since(c.CreatedAt), 0),
+	r := audit.Record{
+		ToolID: c.Tool, Mode: spec.Mode(c.Mode), TurnID: c.Turn, Args: c.Args, NotDelivered: "session_over",
+		ToolCall: audit.ToolCall{CallID: id, IdempotencyKey: calls.ApprovedKeys(c.Reference, "").Idempotency},
+		Approval: audit.Approval{ConfirmedBy: string(by), Reference: c.Reference, Waited: max(time.Since(c.CreatedAt), 0)},
 	}
 	if by == calls.ByClient {
-		line.NotDelivered = "" // its client made the call and waits for it
+		r.NotDelivered = "" // its client made the call and waits for it
 	}
 	if !env.Meta.CacheHit && len(env.Intents) > 0 { // the intents of a stored answer no longer apply
-		line.Refused, line.Why = env.Intents, "the session is over"
+		r.Refused, r.Why = audit.IntentTypes(env.Intents), "the session is over"
 	}
-	r := line.Record()
+	r = audit.Call(time.Now(), r, tools, env)
 	r.RegistryVersion, r.ToolVersion = env.Meta.RegistryVersion, env.Meta.ToolVersion
 	d.audit(c, r)
 	return &env
