@@ -105,16 +105,11 @@ func (t *turn) writes(tool string) bool {
 
 func (t *turn) take(in calls.Input) {
 	t.report(Step{Got: in})
-	switch in := in.(type) {
-	case calls.Finished:
-		in.Envelope = t.knowsAgent(in.Envelope)
-		do, _ := t.calls.Finished(in)
-		t.do(do)
-	case calls.Nested:
-		t.do(t.calls.Nested(in))
-	case calls.Recorded:
-		t.do(t.calls.Recorded(time.Now(), in))
+	if done, ok := in.(calls.Finished); ok {
+		done.Envelope = t.knowsAgent(done.Envelope)
+		in = done
 	}
+	t.do(t.calls.Take(time.Now(), in))
 }
 
 func (t *turn) do(all []calls.Action) {

@@ -60,19 +60,12 @@ func (m *callControl) carryOut(do []calls.Action) {
 }
 
 func (of OfCall) take(m *machine) {
-	switch in := of.In.(type) {
-	case calls.Finished:
-		if !m.sayAfter(in) {
-			m.finished(in, nil)
-		}
-	case calls.Nested:
-		m.carryOut(m.calls.Nested(in))
-	case calls.Progressed:
-		m.calls.Progressed(in)
-	case calls.Recorded:
-		m.carryOut(m.calls.Recorded(m.at, in))
-	case calls.Resolved:
-		m.carryOut(m.calls.Resolved(m.at, in))
+	done, ok := of.In.(calls.Finished)
+	switch {
+	case !ok:
+		m.carryOut(m.calls.Take(m.at, of.In))
+	case !m.sayAfter(done):
+		m.finished(done, nil)
 	}
 }
 

@@ -223,7 +223,7 @@ type Nested struct {
 	Args         json.RawMessage
 }
 
-func (Nested) input() {}
+func (in Nested) take(c *Calls, _ time.Time) []Action { return c.Nested(in) }
 
 // Permit answers a Nested with the same ID: the call may run as prepared, or is refused.
 type Permit struct {

@@ -12,7 +12,12 @@ import (
 )
 
 // Input is a result of a Run, Ask or Resolve, or a running tool's Nested or Progressed. The set is closed.
-type Input interface{ input() }
+type Input interface {
+	take(c *Calls, at time.Time) []Action
+}
+
+// Take passes an input to its method.
+func (c *Calls) Take(at time.Time, in Input) []Action { return in.take(c, at) }
 
 // Finished is the result of a Run.
 type Finished struct {
@@ -21,7 +26,10 @@ type Finished struct {
 	BegunAt  time.Time // when the handler began; zero if it did not begin
 }
 
-func (Finished) input() {}
+func (in Finished) take(c *Calls, _ time.Time) []Action {
+	do, _ := c.Finished(in)
+	return do
+}
 
 // Running returns the turn of a running call, and whether the model waits for its answer.
 func (c *Calls) Running(id string) (turn int, wanted, ok bool) {
@@ -223,7 +231,10 @@ type Progressed struct {
 	Fraction   float64
 }
 
-func (Progressed) input() {}
+func (in Progressed) take(c *Calls, _ time.Time) []Action {
+	c.Progressed(in)
+	return nil
+}
 
 // Progress is the progress of a call for the model. Fraction is that of Progressed.
 type Progress struct {

@@ -59,7 +59,7 @@ type Recorded struct {
 	ExpiresAt              time.Time
 }
 
-func (Recorded) input() {}
+func (in Recorded) take(c *Calls, at time.Time) []Action { return c.Recorded(at, in) }
 
 // Recorded reports a recorded question to the client and the model. It ignores a call that no longer waits for it.
 func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
@@ -135,7 +135,7 @@ type Resolved struct {
 	By      By
 }
 
-func (Resolved) input() {}
+func (in Resolved) take(c *Calls, at time.Time) []Action { return c.Resolved(at, in) }
 
 // Resolved handles the recorded answer to a question.
 func (c *Calls) Resolved(at time.Time, in Resolved) []Action {

@@ -112,20 +112,10 @@ func (v *single) await(ctx context.Context) {
 }
 
 func (v *single) take(in calls.Input) {
-	now := time.Now()
-	switch in := in.(type) {
-	case calls.Nested:
-		v.do(v.calls.Nested(in))
-		return
-	case calls.Finished:
-		do, _ := v.calls.Finished(in)
-		v.do(do)
-	case calls.Recorded:
-		v.do(v.calls.Recorded(now, in))
-	case calls.Resolved:
-		v.do(v.calls.Resolved(now, in))
+	v.do(v.calls.Take(time.Now(), in))
+	if _, more := in.(calls.Nested); !more {
+		v.owed--
 	}
-	v.owed--
 }
 
 func (v *single) do(all []calls.Action) {
