@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -43,15 +44,12 @@ func (t *turn) rememberEffects(ctx context.Context) {
 			}
 		}
 	}
-	history, turn := t.req.History, t.number
-	if t.earlier != nil {
-		history = t.earlier
-	}
-	for i := len(history) - 1; i >= 0; i-- {
-		if history[i].Role == textmodel.RoleUser || t.req.says() {
+	turn := t.number
+	for _, m := range slices.Backward(t.earlier) {
+		if m.Role == textmodel.RoleUser || t.req.says() {
 			turn = 0
 		}
-		for _, c := range history[i].Calls {
+		for _, c := range m.Calls {
 			t.calls.Done(turn, c.Name, c.Args)
 		}
 	}

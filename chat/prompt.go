@@ -24,11 +24,9 @@ func (t *turn) prompt() textmodel.Prompt {
 		text := t.a.opts.Instructions(t.persona, t.tools, t.mark, t.req.TimeZone)
 		p.Messages = append(p.Messages, textmodel.Message{Role: textmodel.RoleSystem, Text: text})
 	}
-	before := t.req.History
-	if before == nil {
+	before := t.earlier
+	if t.req.History == nil {
 		before = t.history()
-	} else if t.earlier != nil {
-		before = t.earlier
 	}
 	for _, m := range slices.Concat(before, t.messages) {
 		p.Messages = append(p.Messages, marked(t.mark, m))
