@@ -318,7 +318,7 @@ func (n *chaosNode) drain(within time.Duration) {
 	if err := n.manage.Drain(ctx); err != nil {
 		n.ch.broke("draining %s: %v", n.name, err)
 	}
-	moved := n.manage.DrainState().Moved
+	moved := n.manage.Census().Moved
 	n.ch.mu.Lock()
 	n.ch.moved += moved
 	n.ch.mu.Unlock()

@@ -146,26 +146,6 @@ const (
 	carriedStay = 5 * time.Second
 )
 
-// DrainState is the progress of a drain.
-type DrainState struct {
-	Draining bool
-	// Sessions is the number of running sessions, Away that of those without a client.
-	Sessions, Away int
-	// Moved counts sessions handed over to another process.
-	Moved int
-	// Carried counts clients carried to sessions of other nodes.
-	Carried int
-}
-
-// DrainState returns the progress of the drain.
-func (m *Manager) DrainState() DrainState {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at := DrainState{Draining: m.draining, Sessions: m.running, Moved: m.moved, Carried: m.carrying}
-	at.Away = len(m.roster.away())
-	return at
-}
-
 // drainPlan spreads the departures over the drain, because the other nodes must take all of them.
 type drainPlan struct {
 	m       *Manager

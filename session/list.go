@@ -118,6 +118,7 @@ type Census struct {
 	// Waiting connections have not sent session.start; Carried ones belong to sessions of other nodes.
 	Waiting, Carried int
 	Draining         bool
+	Moved            int // sessions handed over to another process since the drain began
 }
 
 // Census takes no lock of a step, so no session waits for it. The counts may change while it runs.
@@ -128,7 +129,7 @@ func (m *Manager) Census() Census {
 	}
 	all := m.roster.all()
 	m.mu.Lock()
-	c.Sessions, c.Carried, c.Draining = m.running, m.carrying, m.draining
+	c.Sessions, c.Carried, c.Draining, c.Moved = m.running, m.carrying, m.draining, m.moved
 	c.Waiting = max(len(m.admitted)-m.running-m.carrying, 0)
 	m.mu.Unlock()
 	for _, s := range all {

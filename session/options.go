@@ -162,31 +162,24 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Settings are the options that may change while sessions run; see [Options].
-type Settings struct {
-	Transports map[string]transport.Transport
-	Policy     orchestrator.Policy
-	Limits     Limits
-	Prices     *cost.Table
-}
-
-// CanReconfigure returns why Reconfigure would refuse these settings: the names of Transports must not change.
-func (m *Manager) CanReconfigure(s Settings) error {
-	had, has := slices.Sorted(maps.Keys(m.options().Transports)), slices.Sorted(maps.Keys(s.Transports))
+// CanReconfigure returns why Reconfigure would refuse these options: the names of Transports must not change.
+func (m *Manager) CanReconfigure(o Options) error {
+	had, has := slices.Sorted(maps.Keys(m.options().Transports)), slices.Sorted(maps.Keys(o.Transports))
 	if !slices.Equal(had, has) {
 		return fmt.Errorf("session: the providers are %q, and cannot become %q while sessions may run", had, has)
 	}
 	return nil
 }
 
-// Reconfigure applies other settings, unless CanReconfigure refuses them. Running sessions keep their Policy, Limits
-// and Prices, and use the new Transports for their next connection. Sessions beyond lower limits continue.
-func (m *Manager) Reconfigure(s Settings) error {
-	if err := m.CanReconfigure(s); err != nil {
+// Reconfigure applies the Transports, Policy, Limits and Prices of o, unless CanReconfigure refuses them. Running
+// sessions keep the last three, and use the new Transports for their next connection. Sessions beyond lower limits
+// continue.
+func (m *Manager) Reconfigure(o Options) error {
+	if err := m.CanReconfigure(o); err != nil {
 		return err
 	}
 	next := *m.options()
-	next.Transports, next.Policy, next.Limits, next.Prices = s.Transports, s.Policy, s.Limits, s.Prices
+	next.Transports, next.Policy, next.Limits, next.Prices = o.Transports, o.Policy, o.Limits, o.Prices
 	next = next.withDefaults()
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,9 +20,9 @@ func TestReconfigure(t *testing.T) {
 			t.Fatalf("a second session: %v", err)
 		}
 		other := newFakeModel(hearing)
-		to := Settings{Transports: map[string]transport.Transport{"fake": other}, Limits: Limits{Sessions: 2}}
+		to := Options{Transports: map[string]transport.Transport{"fake": other}, Limits: Limits{Sessions: 2}}
 		to.Policy.MaxLength = time.Minute
-		if err := st.m.Reconfigure(Settings{Transports: map[string]transport.Transport{"another": other}}); err == nil {
+		if err := st.m.Reconfigure(Options{Transports: map[string]transport.Transport{"another": other}}); err == nil {
 			t.Error("new providers do not replace the old ones")
 		}
 		if err := st.m.Reconfigure(to); err != nil {
@@ -56,7 +56,7 @@ func TestReconfigureAddresses(t *testing.T) {
 		if _, err := st.m.Admit(someone, Coming{}); err != ErrAddressLimit {
 			t.Fatalf("a second session of the address: %v", err)
 		}
-		may := Settings{Transports: st.m.options().Transports, Policy: st.m.options().Policy, Limits: Limits{PerAddress: 2, NewPerSecond: 1}}
+		may := Options{Transports: st.m.options().Transports, Policy: st.m.options().Policy, Limits: Limits{PerAddress: 2, NewPerSecond: 1}}
 		if err := st.m.Reconfigure(may); err != nil {
 			t.Fatal(err)
 		}

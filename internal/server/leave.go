@@ -209,12 +209,12 @@ func (d *operatorDrain) Begin(limit time.Duration) {
 }
 
 func (d *operatorDrain) Progress() protocol.DrainProgress {
-	at := d.s.sessions.DrainState()
+	at := d.s.sessions.Census()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return protocol.DrainProgress{
 		Draining: at.Draining, Done: d.done, Until: d.until,
-		Sessions: at.Sessions, Away: at.Away, Moved: at.Moved, Carried: at.Carried, Messages: d.s.texts.Answering(),
+		Sessions: at.Sessions, Away: d.s.sessions.Away(), Moved: at.Moved, Carried: at.Carried, Messages: d.s.texts.Answering(),
 	}
 }
 

@@ -72,7 +72,7 @@ type replacement struct {
 	next                           *config.Config
 	prices                         *cost.Table
 	agents                         []agent.Agent
-	sessions                       session.Settings
+	sessions                       session.Options
 	phone                          phone.Settings
 	auth                           *auth.Authenticator
 	showCerts, useModels, useTools func()

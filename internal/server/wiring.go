@@ -136,8 +136,9 @@ func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget ca
 	return prompts.Compose(o)
 }
 
-func sessionSettings(cfg *config.Config, transports map[string]transport.Transport, prices *cost.Table) session.Settings {
-	return session.Settings{
+// sessionSettings returns the options that may change while sessions run.
+func sessionSettings(cfg *config.Config, transports map[string]transport.Transport, prices *cost.Table) session.Options {
+	return session.Options{
 		Transports: transports, Prices: prices, Policy: voicePolicy(cfg),
 		Limits: session.Limits{
 			Sessions: cfg.Limits.Sessions, PerAddress: cfg.Limits.SessionsPerAddress,
@@ -151,40 +152,20 @@ func sessionSettings(cfg *config.Config, transports map[string]transport.Transpo
 
 func (s *Server) sessionOptions(speaker session.Speech) session.Options {
 	cfg := s.cfg
-	may := sessionSettings(cfg, s.models.transports, s.prices.Load())
-	o := session.Options{
-		Transports: may.Transports,
-		Provider:   cfg.Provider,
-		Fallback:   cfg.Fallback,
-		Agent: session.Agent{
-			Name:     cfg.Agent.Name,
-			Greeting: cfg.Agent.Greeting, Notice: cfg.Exact.Notice,
-			Voices:   voices(cfg),
-			Language: cfg.Agent.Language, Instructions: cfg.Agent.Instructions,
-		},
-		Credentials: s.auth,
-		Agents:      s.agents,
-		Tools:       s.tools.Snapshot,
-		Live:        s.live,
-		Instructions: func(a *session.Agent, tools *registry.Snapshot, own prompts.Mark, timeZone string) string {
-			return instructions(cfg, spec.ModeVoice, a.Instructions, a.Budget.Or(budget(cfg.AgentBudget().Voice)), tools, own, timeZone)
-		},
-		Blocked:   s.caps.blocked,
-		Handoffs:  s.caps.handoff,
-		Cluster:   s.elsewhere,
-		Executor:  s.executor,
-		Audit:     s.record,
-		Observe:   s.metrics.Observe,
-		Lifecycle: s.sendSession,
-		Prices:    may.Prices,
-		Speech:    speaker,
-		Usage:     s.usage,
-		Policy:    may.Policy,
-		Checks:    s.checks,
-		Limits:    may.Limits,
-		SilenceMS: cfg.VAD.SilenceMS, PrefixMS: cfg.VAD.PrefixMS, JoinSilence: cfg.VAD.JoinSilence,
-		Logger: s.logger,
+	o := sessionSettings(cfg, s.models.transports, s.prices.Load())
+	o.Provider, o.Fallback = cfg.Provider, cfg.Fallback
+	o.Agent = session.Agent{
+		Name: cfg.Agent.Name, Greeting: cfg.Agent.Greeting, Notice: cfg.Exact.Notice, Voices: voices(cfg),
+		Language: cfg.Agent.Language, Instructions: cfg.Agent.Instructions,
 	}
+	o.Instructions = func(a *session.Agent, tools *registry.Snapshot, own prompts.Mark, timeZone string) string {
+		return instructions(cfg, spec.ModeVoice, a.Instructions, a.Budget.Or(budget(cfg.AgentBudget().Voice)), tools, own, timeZone)
+	}
+	o.Credentials, o.Blocked, o.Usage, o.Checks = s.auth, s.caps.blocked, s.usage, s.checks
+	o.Agents, o.Tools, o.Live, o.Executor = s.agents, s.tools.Snapshot, s.live, s.executor
+	o.Handoffs, o.Cluster, o.Speech = s.caps.handoff, s.elsewhere, speaker
+	o.Audit, o.Observe, o.Lifecycle, o.Logger = s.record, s.metrics.Observe, s.sendSession, s.logger
+	o.SilenceMS, o.PrefixMS, o.JoinSilence = cfg.VAD.SilenceMS, cfg.VAD.PrefixMS, cfg.VAD.JoinSilence
 	if s.traces != nil {
 		o.Follow = s.traces.Voice
 	}
