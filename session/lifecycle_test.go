@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"voicegw/internal/webhook"
 	"voicegw/protocol"
 )
 
@@ -14,9 +15,9 @@ import (
 func TestLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var received []Lifecycle
+		var received []webhook.Session
 		st := newStage(t, hearing, func(o *Options) {
-			o.Lifecycle = func(l Lifecycle) {
+			o.Lifecycle = func(_ string, _ time.Time, l webhook.Session) {
 				mu.Lock()
 				defer mu.Unlock()
 				received = append(received, l)
@@ -32,15 +33,15 @@ func TestLifecycle(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if len(received) != 2 || received[0].Over != nil || received[1].Over == nil {
+		if len(received) != 2 || received[0].End != nil || received[1].End == nil {
 			t.Fatalf("%+v", received)
 		}
-		over := received[1].Over
-		received[1].Over = nil
-		if received[0] != received[1] || received[0].SessionID == "" || received[0].Provider != "fake" || received[0].Entry != EntryOpen || received[0].Agent == "" {
+		over := received[1].End
+		received[1].End = nil
+		if received[0] != received[1] || received[0].SessionID == "" || received[0].Provider != "fake" || received[0].Entry != string(EntryOpen) || received[0].Agent == "" {
 			t.Errorf("%+v, then %+v", received[0], received[1])
 		}
-		if lasted := over.At.Sub(received[0].Began); over.Reason != "client_ended" || over.CloseCode != int(protocol.CloseDone) || lasted != 3*time.Second {
+		if lasted := time.Duration(over.DurationMS) * time.Millisecond; over.Reason != "client_ended" || over.CloseCode != int(protocol.CloseDone) || lasted != 3*time.Second {
 			t.Errorf("%+v after %v", over, lasted)
 		}
 	})
@@ -56,14 +57,16 @@ func TestMoveIsNoEnd(t *testing.T) {
 	for entry, want := range map[Entry]string{EntryOpen: "[false true]", EntryTakeover: "[true]"} {
 		synctest.Test(t, func(t *testing.T) {
 			var received []bool
-			st := newStage(t, hearing, func(o *Options) { o.Lifecycle = func(l Lifecycle) { received = append(received, l.Over != nil) } })
+			st := newStage(t, hearing, func(o *Options) {
+				o.Lifecycle = func(_ string, _ time.Time, l webhook.Session) { received = append(received, l.End != nil) }
+			})
 			c := st.arrive(someone, startText)
 			st.fake.Accept(t)
 			synctest.Wait()
 			received = nil
 			s := st.only()
 			st.m.reportLifecycle(s, entry, nil)
-			st.m.reportLifecycle(s, entry, &Over{})
+			st.m.reportLifecycle(s, entry, causeGone)
 			if got := fmt.Sprint(received); got != want {
 				t.Errorf("%s: %s, want %s", entry, got, want)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"voicegw/internal/audit"
 	"voicegw/internal/cost"
+	"voicegw/internal/webhook"
 	"voicegw/protocol"
 	"voicegw/store"
 	"voicegw/transport"
@@ -16,7 +17,7 @@ import (
 // ends are the ended sessions that a node has reported.
 type ends struct {
 	mu    sync.Mutex
-	over  []Lifecycle
+	over  []webhook.Session
 	costs []audit.Record
 }
 
@@ -27,10 +28,10 @@ func (e *ends) of(t *testing.T) func(o *Options) {
 
 func (e *ends) into(o *Options, table *cost.Table) {
 	o.Prices = table
-	o.Lifecycle = func(l Lifecycle) {
+	o.Lifecycle = func(_ string, _ time.Time, l webhook.Session) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if l.Over != nil {
+		if l.End != nil {
 			e.over = append(e.over, l)
 		}
 	}
@@ -43,7 +44,7 @@ func (e *ends) into(o *Options, table *cost.Table) {
 	}
 }
 
-func (e *ends) list() ([]Lifecycle, []audit.Record) {
+func (e *ends) list() ([]webhook.Session, []audit.Record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.over, e.costs
@@ -87,7 +88,7 @@ func TestLostSessionEnds(t *testing.T) {
 					t.Errorf("the record is %+v", rec)
 				}
 				over, costs := received.list()
-				if len(over) != 1 || over[0].SessionID != r.id || over[0].Over.Reason != "client_gone" || over[0].Over.Turns != 1 || !over[0].Began.Equal(began) {
+				if len(over) != 1 || over[0].SessionID != r.id || over[0].Reason != "client_gone" || over[0].Turns != 1 || over[0].StartedAt != webhook.Time(began) {
 					t.Errorf("the reported end is %+v", over)
 				}
 				if len(costs) != 1 || costs[0].SessionID != r.id || costs[0].Spent.Tokens.InputText != 70 {

@@ -227,8 +227,7 @@ func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry
 	s.watch.event(ended)
 	s.mu.Unlock()
 	if !cause.continues() {
-		m.reportLifecycle(s, entry, &Over{Reason: cause.Reason, CloseCode: int(cause.Close), At: time.Now(),
-			Turns: locked(s, func() int { return s.state.Turns() }), Cost: s.running().Cost})
+		m.reportLifecycle(s, entry, cause)
 	}
 	s.event(ended)
 	s.log().Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),

@@ -8,6 +8,7 @@ import (
 	"voicegw/audio"
 	"voicegw/internal/auth"
 	"voicegw/internal/cost"
+	"voicegw/internal/webhook"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/transport"
@@ -290,41 +291,31 @@ func (w *watcher) event(e Event) {
 	}
 }
 
-// Lifecycle reports the begin or the final end of a session. A move to another process is neither.
-type Lifecycle struct {
-	SessionID, ConversationID string
-	// User is the user's name; empty for an anonymous one. Principal is the ID of the principal that let the client in.
-	User, Principal        string
-	Entry                  Entry
-	Agent, Provider, Model string
-	// Began is when the session began, in whichever process.
-	Began time.Time
-	// Over is set for a session that is over.
-	Over *Over
-}
-
-// Over describes the end of a session. Its counters include earlier processes that died.
-type Over struct {
-	Reason    string // of a [Cause]
-	CloseCode int
-	At        time.Time
-	Turns     int
-	Cost      cost.Amount // of the whole session, on all gateways
-}
+// Lifecycle gets the begin (webhook.SessionStarted) or the final end (webhook.SessionEnded) of a session and its time. A
+// move to another process is neither.
+type Lifecycle func(kind string, at time.Time, of webhook.Session)
 
 // reportLifecycle reports a session; over is nil at its begin.
-func (m *Manager) reportLifecycle(s *session, entry Entry, over *Over) {
+func (m *Manager) reportLifecycle(s *session, entry Entry, over *Cause) {
 	tell := m.options().Lifecycle
 	if tell == nil || over == nil && entry == EntryTakeover {
 		return
 	}
-	to := s.model.link().info()
-	name := ""
-	if !s.user.Anonymous() {
-		name = s.user.String()
+	to, kind, at := s.model.link().info(), webhook.SessionStarted, s.startedAt
+	of := webhook.Session{
+		SessionID: s.id, ConversationID: s.start.ConversationID, Principal: s.principal.Value().ID, Entry: string(entry),
+		Agent: s.agent.Load().Name, Provider: to.Provider, Model: to.Model, StartedAt: webhook.Time(s.startedAt),
 	}
-	tell(Lifecycle{
-		SessionID: s.id, ConversationID: s.start.ConversationID, User: name, Principal: s.principal.Value().ID, Entry: entry,
-		Agent: s.agent.Load().Name, Provider: to.Provider, Model: to.Model, Began: s.startedAt, Over: over,
-	})
+	if !s.user.Anonymous() {
+		of.User = s.user.String()
+	}
+	if over != nil {
+		is := s.running()
+		kind, at = webhook.SessionEnded, time.Now()
+		of.End = &webhook.End{
+			EndedAt: webhook.Time(at), DurationMS: at.Sub(s.startedAt).Milliseconds(), Reason: over.Reason, CloseCode: int(over.Close),
+			Turns: is.Turn, CostUSDMicros: int64(is.Cost.Micros), Unpriced: is.Cost.Unpriced,
+		}
+	}
+	tell(kind, at, of)
 }

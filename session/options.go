@@ -84,7 +84,7 @@ type Options struct {
 	Follow Follow
 
 	// Lifecycle is called at the begin and the end of a session, maybe concurrently. It may be nil and must not block.
-	Lifecycle func(Lifecycle)
+	Lifecycle Lifecycle
 
 	// now is the clock for the limit of audio ahead; nil means time.Now.
 	now func() time.Time

@@ -311,7 +311,7 @@ func TestSessionHasOneCost(t *testing.T) {
 		pass(5 * time.Second)
 		synctest.Wait()
 		over, _ := received.list()
-		if len(over) != 1 || over[0].Over.Cost.Micros != 107 {
+		if len(over) != 1 || over[0].CostUSDMicros != 107 {
 			t.Errorf("the report of the end is %+v", over)
 		}
 		if metered != 107 {

@@ -3,11 +3,11 @@ package server
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"voicegw/config"
 	"voicegw/internal/jobs"
 	"voicegw/internal/webhook"
-	"voicegw/session"
 	"voicegw/store"
 )
 
@@ -23,21 +23,9 @@ func endpoints(cfg *config.Config) []webhook.Endpoint {
 }
 
 // sendSession sends a webhook event for the start or end of a session. It does not block.
-func (s *Server) sendSession(l session.Lifecycle) {
-	data := webhook.Session{
-		SessionID: l.SessionID, ConversationID: l.ConversationID, User: l.User, Principal: l.Principal, Entry: string(l.Entry),
-		Agent: l.Agent, Provider: l.Provider, Model: l.Model, StartedAt: webhook.Time(l.Began),
-	}
-	kind, at := webhook.SessionStarted, l.Began
-	if over := l.Over; over != nil {
-		kind, at = webhook.SessionEnded, over.At
-		data.End = &webhook.End{
-			EndedAt: webhook.Time(over.At), DurationMS: over.At.Sub(l.Began).Milliseconds(), Reason: over.Reason, CloseCode: over.CloseCode,
-			Turns: over.Turns, CostUSDMicros: int64(over.Cost.Micros), Unpriced: over.Cost.Unpriced,
-		}
-	}
+func (s *Server) sendSession(kind string, at time.Time, data webhook.Session) {
 	e, err := webhook.NewEvent(kind, at, data)
-	s.tellWebhooks(e, err, kind, "session_id", l.SessionID)
+	s.tellWebhooks(e, err, kind, "session_id", data.SessionID)
 }
 
 func (s *Server) tellWebhooks(e store.Webhook, err error, kind, about, id string) {
