@@ -154,37 +154,13 @@ func (in Restored) take(m *machine) {
 	if !in.Given {
 		m.turns.skip = turnsLeftOut
 	}
-	for _, n := range was.Notices[:min(len(was.Notices), maxNotices)] {
-		switch {
-		case n.Record == nil:
-		case in.Given:
-			n.Record = nil // the previous process has recorded that the model did not get it
-		default:
-			again := *n.Record // it may have sent and recorded it after its last checkpoint
-			again.Again = true
-			n.Record = &again
-		}
-		m.notices = append(m.notices, notice{text: n.Text, shown: n.Shown, record: n.Record, job: n.Job})
-	}
+	m.restoreNotices(in)
 	m.page = &page{}
 	for _, text := range was.Contexts[:min(len(was.Contexts), maxContexts)] {
 		m.page.contexts = append(m.page.contexts, UserContext{Text: text})
 	}
 	m.restoreExacts(in)
-	if o := was.Open; o != nil {
-		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke,
-			toolsOff: o.ToolsOff, given: o.Given, late: true, usage: o.Usage, cost: o.Cost}
-		if o.Spoke {
-			m.turn.waited = o.Latency
-		}
-		if o.AgainMS != nil {
-			m.user.settled.answered = answeredSpeech{turn: o.Number, fromMS: *o.AgainMS}
-		}
-		if o.Worded {
-			m.user.worded, m.user.final = o.Number, o.Number
-			m.user.wording = m.user.wording.with(o.Number, "", was.Request)
-		}
-	}
+	m.restoreTurn(was)
 	m.user.unanswered, m.user.since, m.user.known, m.user.unsure = was.Unanswered, m.at, m.at, true
 	if was.Worded {
 		m.user.worded = m.nextTurn()
@@ -218,6 +194,42 @@ func (in Restored) take(m *machine) {
 	}
 	if !m.link.told {
 		m.tellAway()
+	}
+}
+
+// restoreNotices adds the texts that waited for the model.
+func (m *machine) restoreNotices(in Restored) {
+	for _, n := range in.Memory.Notices[:min(len(in.Memory.Notices), maxNotices)] {
+		switch {
+		case n.Record == nil:
+		case in.Given:
+			n.Record = nil // the previous process has recorded that the model did not get it
+		default:
+			again := *n.Record // it may have sent and recorded it after its last checkpoint
+			again.Again = true
+			n.Record = &again
+		}
+		m.notices = append(m.notices, notice{text: n.Text, shown: n.Shown, record: n.Record, job: n.Job})
+	}
+}
+
+// restoreTurn opens the turn that was open.
+func (m *machine) restoreTurn(was Memory) {
+	o := was.Open
+	if o == nil {
+		return
+	}
+	m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke,
+		toolsOff: o.ToolsOff, given: o.Given, late: true, usage: o.Usage, cost: o.Cost}
+	if o.Spoke {
+		m.turn.waited = o.Latency
+	}
+	if o.AgainMS != nil {
+		m.user.settled.answered = answeredSpeech{turn: o.Number, fromMS: *o.AgainMS}
+	}
+	if o.Worded {
+		m.user.worded, m.user.final = o.Number, o.Number
+		m.user.wording = m.user.wording.with(o.Number, "", was.Request)
 	}
 }
 
