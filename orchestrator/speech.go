@@ -268,41 +268,39 @@ func (m *machine) inputCommitted(ev transport.InputCommitted) {
 	m.openUserTurn(m.at)
 }
 
-func (in UserText) take(m *machine) {
+// begins opens a turn for an input that wants an answer. It returns false if the session gives none, or not yet.
+func (m *machine) begins(in Input, interrupts bool) bool {
 	if m.ending() {
 		m.do(Failed{Failure: FailureEnding})
-		return
+		return false
 	}
 	if m.holds(in) {
-		return
+		return false
 	}
 	m.user.spokenAt, m.user.acted = m.at, true
-	m.interrupt(FlushUserText)
+	if interrupts {
+		m.interrupt(FlushUserText)
+	}
 	if m.phase == PhaseActive && m.overspent() {
 		m.spending.over, m.spending.turn = true, 0 // this step says goodbye instead of an answer
 		m.do(Failed{Failure: FailureEnding})
-		return
+		return false
 	}
 	m.openUserTurn(m.at)
-	m.say(in.ID, in.Text)
+	return true
+}
+
+func (in UserText) take(m *machine) {
+	if m.begins(in, true) {
+		m.say(in.ID, in.Text)
+	}
 }
 
 // take opens a turn for an answer that no words of the user ask for. Audio that still plays is not flushed.
 func (in UserAsk) take(m *machine) {
-	if m.ending() {
-		m.do(Failed{Failure: FailureEnding})
+	if !m.begins(in, false) {
 		return
 	}
-	if m.holds(in) {
-		return
-	}
-	m.user.spokenAt, m.user.acted = m.at, true
-	if m.phase == PhaseActive && m.overspent() {
-		m.spending.over, m.spending.turn = true, 0
-		m.do(Failed{Failure: FailureEnding})
-		return
-	}
-	m.openUserTurn(m.at)
 	switch {
 	case m.caps.RespondNeeded:
 		m.giveBefore()

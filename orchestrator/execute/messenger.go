@@ -102,6 +102,29 @@ func (b *messenger) Timeout(until time.Time, d time.Duration, message string) {
 
 // Send implements registry.Messenger.
 func (b *messenger) Send(name string, data any) error {
+	return b.aside(name, data, &b.sent, "messages", func(encoded json.RawMessage) { b.message(name, encoded) })
+}
+
+// Note implements registry.Audit.
+func (b *messenger) Note(event string, data any) error {
+	tool := b.run.Prepared.Tool()
+	note := func(encoded json.RawMessage) {
+		b.c.Audit(audit.Record{
+			Event: audit.EventNote, Time: audit.At(time.Now()), Mode: b.session.Mode, OK: true, TurnID: b.run.Turn,
+			ToolID: tool.ToolID, ToolVersion: tool.Version, ToolVariant: tool.Variant(), Category: tool.Category,
+			RegistryVersion: b.run.Prepared.RegistryVersion(),
+			ToolCall:        audit.ToolCall{CallID: b.run.Call, IdempotencyKey: b.run.Keys.Idempotency},
+			Approval:        audit.Approval{Reference: b.run.Reference}, ToolNote: audit.ToolNote{Note: event, NoteData: encoded},
+		})
+	}
+	if b.c.Audit == nil {
+		note = nil
+	}
+	return b.aside(event, data, &b.noted, "notes", note)
+}
+
+// aside passes a tool's addition on, within the limit of its kind. A nil do drops it.
+func (b *messenger) aside(name string, data any, made *int, kind string, do func(encoded json.RawMessage)) error {
 	encoded, err := registry.Aside(name, data)
 	if err != nil {
 		return err
@@ -109,39 +132,13 @@ func (b *messenger) Send(name string, data any) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.over:
+	case b.over || do == nil:
 		return nil
-	case b.sent == registry.MaxAsides:
-		return registry.TooManyAsides("messages")
+	case *made == registry.MaxAsides:
+		return registry.TooManyAsides(kind)
 	}
-	b.sent++
-	b.message(name, encoded)
-	return nil
-}
-
-// Note implements registry.Audit.
-func (b *messenger) Note(event string, data any) error {
-	encoded, err := registry.Aside(event, data)
-	if err != nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.over || b.c.Audit == nil:
-		return nil
-	case b.noted == registry.MaxAsides:
-		return registry.TooManyAsides("notes")
-	}
-	b.noted++
-	tool := b.run.Prepared.Tool()
-	b.c.Audit(audit.Record{
-		Event: audit.EventNote, Time: audit.At(time.Now()), Mode: b.session.Mode, OK: true, TurnID: b.run.Turn,
-		ToolID: tool.ToolID, ToolVersion: tool.Version, ToolVariant: tool.Variant(), Category: tool.Category,
-		RegistryVersion: b.run.Prepared.RegistryVersion(),
-		ToolCall:        audit.ToolCall{CallID: b.run.Call, IdempotencyKey: b.run.Keys.Idempotency},
-		Approval:        audit.Approval{Reference: b.run.Reference}, ToolNote: audit.ToolNote{Note: event, NoteData: encoded},
-	})
+	*made++
+	do(encoded)
 	return nil
 }
 
