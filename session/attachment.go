@@ -46,6 +46,19 @@ type attachment struct {
 	caughtUp time.Time // the current audio arrived after it; zero if unknown
 }
 
+// beginClient attaches the first client; it is nil for a session that only ends here.
+func beginClient(s *session, first Client) {
+	if first == nil {
+		s.down.Detach()
+		return
+	}
+	s.inbound.Lock()
+	defer s.inbound.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down.Attach(s.attach(first).gen)
+}
+
 // The connection is not read before start is called. The caller must hold inbound and mu.
 func (s *session) attach(c Client) *attachment {
 	s.client.count++

@@ -170,15 +170,7 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 	if s.admission = g.admission; s.admission != nil {
 		s.origin = s.admission.Origin
 	}
-	if c == nil {
-		s.down.Detach()
-		return s, nil
-	}
-	s.inbound.Lock()
-	defer s.inbound.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.down.Attach(s.attach(c).gen)
+	beginClient(s, c)
 	return s, nil
 }
 
