@@ -156,8 +156,9 @@ func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 		tools: k.tools,
 		record: audit.Record{
 			Agent: k.by.Name, AgentVersion: k.by.Version, ToolID: k.tool, Mode: c.book.rules.Mode, TurnID: k.turn,
-			ToolCall: audit.ToolCall{CallID: k.id, ProviderCallID: k.provider, IdempotencyKey: k.keys.Idempotency, BusinessKey: k.keys.Business},
-			Budget:   k.budget, Args: k.args,
+			ToolCall: audit.ToolCall{CallID: k.id, ProviderCallID: k.provider,
+				IdempotencyKey: k.keys.Idempotency, BusinessKey: k.keys.Business},
+			Budget: k.budget, Args: k.args,
 		},
 	}
 	if k.args != nil {

@@ -187,8 +187,9 @@ func (t *toolbox) audited(j calls.Run, tool string, env registry.Envelope, budge
 	}
 	r := audit.Call(time.Now(), audit.Record{
 		Agent: t.session.Agent, ToolID: tool, Mode: t.session.Mode, TurnID: j.Turn,
-		ToolCall: audit.ToolCall{CallID: j.Call, ParentCallID: t.run.Call, IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business},
-		Budget:   budget, Refused: audit.IntentTypes(env.Intents), NotDelivered: "nested",
+		ToolCall: audit.ToolCall{CallID: j.Call, ParentCallID: t.run.Call,
+			IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business},
+		Budget: budget, Refused: audit.IntentTypes(env.Intents), NotDelivered: "nested",
 		Approval: audit.Approval{Reference: j.Reference},
 	}, nil, env)
 	if len(env.Intents) > 0 {

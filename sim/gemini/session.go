@@ -450,7 +450,8 @@ func (s *session) commit(now time.Time, a scenario.Fault) {
 				}
 			}
 		})
-	case scenario.Delay, scenario.Drop, scenario.Close, scenario.UnknownEvent, scenario.Malformed, scenario.Silence, scenario.SlowRead, scenario.HTTPError:
+	case scenario.Delay, scenario.Drop, scenario.Close, scenario.UnknownEvent, scenario.Malformed, scenario.Silence, scenario.SlowRead,
+		scenario.HTTPError:
 		s.commitAll(now, s.out.Do([]scenario.Fault{a}))
 	case scenario.Deaf:
 		s.deaf = true
