@@ -25,7 +25,7 @@ var mayConnect = map[string]string{
 	"cmd/voicegw/tls.go":                    "makes the client that ws.Dial copies, from bounded.NewTransport; what else is asked goes through bounded.Client",
 	"transport/gemini/options.go":           "makes the client that ws.Dial copies, from bounded.NewTransport",
 	"client/load/run.go":                    "makes the client that ws.Dial copies, from bounded.NewTransport; what else is asked goes through bounded.Client",
-	"internal/backends/kb/qdrant/qdrant.go": "makes the client from bounded.NewTransport that the next line hands to bounded.Client",
+	"internal/backends/kb/qdrant.go": "makes the client from bounded.NewTransport that the next line hands to bounded.Client",
 	"transport/openai/service.go":           "makes the client that ws.Dial copies",
 	"internal/testutil/main.go":             "looks at the answers of servers of tests",
 }

@@ -23,7 +23,6 @@ import (
 	"voicegw/internal/backends/calendar/ics"
 	"voicegw/internal/backends/image"
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/qdrant"
 	"voicegw/internal/bounded"
 	loadprocess "voicegw/internal/process"
 	"voicegw/internal/testutil"
@@ -354,7 +353,7 @@ func TestHostileAnswers(t *testing.T) {
 			return err
 		}},
 		{"Qdrant", jsonAttacks(), func(ctx context.Context, base string) error {
-			x, err := qdrant.Open(ctx, qdrant.Options{URL: base, Timeout: time.Minute})
+			x, err := kb.OpenQdrant(ctx, kb.QdrantOptions{URL: base, Timeout: time.Minute})
 			if err != nil {
 				return err
 			}

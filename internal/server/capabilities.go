@@ -23,7 +23,6 @@ import (
 	"voicegw/internal/backends/image"
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
-	"voicegw/internal/backends/kb/qdrant"
 	"voicegw/internal/jstool"
 	"voicegw/internal/mcp"
 	"voicegw/internal/user"
@@ -201,7 +200,7 @@ func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, embedder kb
 	if cfg.Qdrant.URL == "" {
 		return local.Open(local.Options{Embedder: embedder, Language: cfg.Language, Synonyms: current, Logger: c.logger})
 	}
-	return qdrant.Open(ctx, qdrant.Options{
+	return kb.OpenQdrant(ctx, kb.QdrantOptions{
 		URL: cfg.Qdrant.URL, APIKey: cfg.Qdrant.APIKey.Reveal(), Collection: cfg.Qdrant.Collection, Embedder: embedder,
 		Language: cfg.Language, Synonyms: current, Logger: c.logger,
 	})

@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/qdrant"
 )
 
-func openQdrant(t *testing.T, o qdrant.Options) *qdrant.Index {
+func openQdrant(t *testing.T, o kb.QdrantOptions) *kb.Qdrant {
 	t.Helper()
-	x, err := qdrant.Open(t.Context(), o)
+	x, err := kb.OpenQdrant(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +29,7 @@ func openQdrant(t *testing.T, o qdrant.Options) *qdrant.Index {
 
 func TestQdrantConforms(t *testing.T) {
 	conforms(t, func(t *testing.T, embedder kb.Embedder) kb.Index {
-		return openQdrant(t, qdrant.Options{URL: newFake(t).URL, Embedder: embedder})
+		return openQdrant(t, kb.QdrantOptions{URL: newFake(t).URL, Embedder: embedder})
 	})
 }
 
@@ -59,7 +58,7 @@ func server(url, key string) opener {
 		t.Helper()
 		n++
 		name := fmt.Sprintf("voicegw_test_%d_%d", time.Now().UnixNano(), n)
-		x := openQdrant(t, qdrant.Options{URL: url, APIKey: key, Collection: name, Embedder: embedder})
+		x := openQdrant(t, kb.QdrantOptions{URL: url, APIKey: key, Collection: name, Embedder: embedder})
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
@@ -87,7 +86,7 @@ func server(url, key string) opener {
 func TestSameRelevanceAsLocal(t *testing.T) {
 	for _, embedder := range []kb.Embedder{nil, &fakeEmbedder{}} {
 		want := measure(t, demo(t, openLocal(t, embedder)))
-		got := measure(t, demo(t, openQdrant(t, qdrant.Options{URL: newFake(t).URL, Embedder: embedder})))
+		got := measure(t, demo(t, openQdrant(t, kb.QdrantOptions{URL: newFake(t).URL, Embedder: embedder})))
 		t.Logf("with an embedder %v: recall@3 %.3f and MRR %.3f; local %.3f and %.3f", embedder != nil, got.RecallAt3, got.MRR, want.RecallAt3, want.MRR)
 		if got.RecallAt3 < want.RecallAt3-0.04 || got.MRR < want.MRR-0.04 {
 			t.Errorf("recall@3 %.3f and MRR %.3f are worse than %.3f and %.3f of the local index", got.RecallAt3, got.MRR, want.RecallAt3, want.MRR)
@@ -98,12 +97,12 @@ func TestSameRelevanceAsLocal(t *testing.T) {
 func TestCollectionIsMadeOnce(t *testing.T) {
 	f := newFake(t)
 	f.key = "secret"
-	with := func(change func(*qdrant.Options)) (*qdrant.Index, error) {
-		o := qdrant.Options{URL: f.URL + "/", APIKey: "secret", Collection: "a b", Embedder: &fakeEmbedder{}}
+	with := func(change func(*kb.QdrantOptions)) (*kb.Qdrant, error) {
+		o := kb.QdrantOptions{URL: f.URL + "/", APIKey: "secret", Collection: "a b", Embedder: &fakeEmbedder{}}
 		if change != nil {
 			change(&o)
 		}
-		return qdrant.Open(t.Context(), o)
+		return kb.OpenQdrant(t.Context(), o)
 	}
 	for range 2 {
 		x, err := with(nil)
@@ -117,30 +116,30 @@ func TestCollectionIsMadeOnce(t *testing.T) {
 	if n := f.asked("PUT /collections/a%20b"); n != 7 {
 		t.Errorf("%d requests made the collection and its six indexes, once", n)
 	}
-	if x, err := with(func(o *qdrant.Options) { o.Collection, o.Embedder = "words", nil }); err != nil {
+	if x, err := with(func(o *kb.QdrantOptions) { o.Collection, o.Embedder = "words", nil }); err != nil {
 		t.Error(err)
 	} else if err := x.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := with(func(o *qdrant.Options) { o.Collection = "words" }); !errors.Is(err, qdrant.ErrCollection) {
+	if _, err := with(func(o *kb.QdrantOptions) { o.Collection = "words" }); !errors.Is(err, kb.ErrCollection) {
 		t.Errorf("a collection without dense vectors: %v", err)
 	}
 	f.collections["other"] = &fakeCollection{params: map[string]any{"vectors": map[string]any{}}}
-	if _, err := with(func(o *qdrant.Options) { o.Collection = "other" }); !errors.Is(err, qdrant.ErrCollection) {
+	if _, err := with(func(o *kb.QdrantOptions) { o.Collection = "other" }); !errors.Is(err, kb.ErrCollection) {
 		t.Errorf("a foreign collection: %v", err)
 	}
-	_, err := with(func(o *qdrant.Options) { o.APIKey = "wrong-key" })
-	var refused *qdrant.StatusError
+	_, err := with(func(o *kb.QdrantOptions) { o.APIKey = "wrong-key" })
+	var refused *kb.QdrantError
 	if !errors.As(err, &refused) || refused.Status != http.StatusForbidden || strings.Contains(err.Error(), "wrong-key") {
 		t.Errorf("a wrong key: %v", err)
 	}
 	failing := &fakeEmbedder{}
 	failing.Fail(errEmbedder)
-	if _, err := with(func(o *qdrant.Options) { o.Collection, o.Embedder = "new", failing }); !errors.Is(err, errEmbedder) {
+	if _, err := with(func(o *kb.QdrantOptions) { o.Collection, o.Embedder = "new", failing }); !errors.Is(err, errEmbedder) {
 		t.Errorf("an embedder without a vector length: %v", err)
 	}
 	for _, url := range []string{"", "localhost:6333", "ftp://host", "http://"} {
-		if _, err := with(func(o *qdrant.Options) { o.URL = url }); err == nil {
+		if _, err := with(func(o *kb.QdrantOptions) { o.URL = url }); err == nil {
 			t.Errorf("the URL %q was accepted", url)
 		}
 	}
@@ -148,7 +147,7 @@ func TestCollectionIsMadeOnce(t *testing.T) {
 
 func TestRetries(t *testing.T) {
 	f := newFake(t)
-	x := openQdrant(t, qdrant.Options{URL: f.URL})
+	x := openQdrant(t, kb.QdrantOptions{URL: f.URL})
 	stumbles := 2
 	f.mu.Lock()
 	f.disturb = func(w http.ResponseWriter, _ *http.Request) bool {
@@ -165,7 +164,7 @@ func TestRetries(t *testing.T) {
 	f.mu.Lock()
 	stumbles = 3
 	f.mu.Unlock()
-	var refused *qdrant.StatusError
+	var refused *kb.QdrantError
 	if _, err := x.Search(t.Context(), kb.Query{Text: "anything"}); !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable {
 		t.Errorf("an unreachable server: %v", err)
 	}
@@ -182,7 +181,7 @@ func TestRetries(t *testing.T) {
 
 func TestManyRecordsAreSentInParts(t *testing.T) {
 	f := newFake(t)
-	x := openQdrant(t, qdrant.Options{URL: f.URL})
+	x := openQdrant(t, kb.QdrantOptions{URL: f.URL})
 	var records []kb.Record
 	for i := range 2500 {
 		records = append(records, record(fmt.Sprintf("doc:r%d", i), "Anchor", fmt.Sprintf("Number %d.", i)))
@@ -219,7 +218,7 @@ func TestManyRecordsAreSentInParts(t *testing.T) {
 
 func TestCloseWaitsForAServerSearch(t *testing.T) {
 	f := newFake(t)
-	x := openQdrant(t, qdrant.Options{URL: f.URL})
+	x := openQdrant(t, kb.QdrantOptions{URL: f.URL})
 	begun, let := make(chan struct{}), make(chan struct{})
 	f.mu.Lock()
 	f.disturb = func(http.ResponseWriter, *http.Request) bool {

@@ -1,4 +1,4 @@
-package qdrant
+package kb
 
 import (
 	"bytes"
@@ -13,20 +13,19 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/internal/backends/kb"
 	"voicegw/internal/bounded"
 	"voicegw/registry/document"
 )
 
-type client struct {
+type qdrantClient struct {
 	base   string
 	key    string
 	http   *http.Client
 	bounds time.Duration // of one attempt
 }
 
-// limits bound an answer: pageSize points, chunk records, or the vectors of a chunk (chunkOf).
-func limits(timeout time.Duration) bounded.Limits {
+// qdrantLimits bound an answer: pageSize points, pointsChunk records, or the vectors of a chunk (chunkOf).
+func qdrantLimits(timeout time.Duration) bounded.Limits {
 	return bounded.Limits{Service: "Qdrant", Format: bounded.JSON, Bytes: 16 << 20, Depth: 32, Idle: timeout, Whole: timeout}
 }
 
@@ -36,8 +35,8 @@ const (
 )
 
 // call sends a request and decodes the "result" of the answer into out. It retries after errors that may pass: all
-// requests of this package are idempotent.
-func (c *client) call(ctx context.Context, method, path string, body, out any) error {
+// requests of Qdrant are idempotent.
+func (c *qdrantClient) call(ctx context.Context, method, path string, body, out any) error {
 	var data []byte
 	if body != nil {
 		var err error
@@ -62,7 +61,7 @@ func passing(err error) bool {
 	if over, ok := bounded.As(err); ok {
 		return over.Passing()
 	}
-	var refused *StatusError
+	var refused *QdrantError
 	if !errors.As(err, &refused) {
 		return true // no answer
 	}
@@ -70,7 +69,7 @@ func passing(err error) bool {
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout}, refused.Status)
 }
 
-func (c *client) once(ctx context.Context, method, path string, data []byte, out any) error {
+func (c *qdrantClient) once(ctx context.Context, method, path string, data []byte, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.bounds)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(data))
@@ -93,7 +92,7 @@ func (c *client) once(ctx context.Context, method, path string, data []byte, out
 		return fmt.Errorf("qdrant: %s %s: %w", method, path, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return &StatusError{Method: method, Path: path, Status: resp.StatusCode, Message: message(answer)}
+		return &QdrantError{Method: method, Path: path, Status: resp.StatusCode, Message: qdrantMessage(answer)}
 	}
 	if out == nil {
 		return nil
@@ -107,8 +106,8 @@ func (c *client) once(ctx context.Context, method, path string, data []byte, out
 	return nil
 }
 
-// message returns the server's error text: {"status": {"error": "…"}}.
-func message(answer []byte) string {
+// qdrantMessage returns the server's error text: {"status": {"error": "…"}}.
+func qdrantMessage(answer []byte) string {
 	var failure struct {
 		Status struct {
 			Error string `json:"error"`
@@ -121,8 +120,8 @@ func message(answer []byte) string {
 	return document.Shorten(text, 300)
 }
 
-// parseURL checks the URL of a server. Its error does not contain a password.
-func parseURL(raw string) (string, error) {
+// qdrantURL checks the URL of a server. Its error does not contain a password.
+func qdrantURL(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return "", errors.New("qdrant: the URL must be the server's root, like http://localhost:6333")
@@ -130,18 +129,18 @@ func parseURL(raw string) (string, error) {
 	return strings.TrimSuffix(u.String(), "/"), nil
 }
 
-// ErrCollection is wrapped by Open's error about a collection that this package did not make.
+// ErrCollection is wrapped by OpenQdrant's error about a collection that Qdrant did not make.
 var ErrCollection = errors.New("qdrant: unsuitable collection; name another one, or delete it")
 
-// StatusError is an unsuccessful answer of the server.
-type StatusError struct {
+// QdrantError is an unsuccessful answer of the Qdrant server.
+type QdrantError struct {
 	Method, Path string
 	Status       int
 	Message      string // the server's text, at most 300 characters
 }
 
 // Error returns the request, the status and the message.
-func (e *StatusError) Error() string {
+func (e *QdrantError) Error() string {
 	return fmt.Sprintf("qdrant: %s %s: HTTP %d: %s", e.Method, e.Path, e.Status, e.Message)
 }
 
@@ -150,26 +149,26 @@ const (
 	vectorDense = "dense"
 	vectorWords = "words"
 
-	payloadID         = "id"
-	payloadTitle      = "title"
-	payloadNamespace  = "namespace"
-	payloadType       = "type"
-	payloadTags       = "tags"
-	payloadAuthors    = "authors"
-	payloadCategories = "categories"
-	payloadUpdated    = "updated" // ms since 1970
-	payloadHash       = "hash"
-	payloadEmbeds     = "embeds"   // a hash of the dense vector's text
-	payloadComplete   = "complete" // the point has a dense vector
-	payloadRecord     = "record"   // the record as a JSON text, which preserves the digits of numbers
+	fieldID         = "id"
+	fieldTitle      = "title"
+	fieldNamespace  = "namespace"
+	fieldType       = "type"
+	fieldTags       = "tags"
+	fieldAuthors    = "authors"
+	fieldCategories = "categories"
+	fieldUpdated    = "updated" // ms since 1970
+	fieldHash       = "hash"
+	fieldEmbeds     = "embeds"   // a hash of the dense vector's text
+	fieldComplete   = "complete" // the point has a dense vector
+	fieldRecord     = "record"   // the record as a JSON text, which preserves the digits of numbers
 )
 
 type object = map[string]any
 
-func (x *Index) prepare(ctx context.Context) error {
+func (x *Qdrant) prepare(ctx context.Context) error {
 	var info collectionInfo
 	err := x.client.call(ctx, http.MethodGet, x.path, nil, &info)
-	var refused *StatusError
+	var refused *QdrantError
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return x.create(ctx)
 	}
@@ -197,7 +196,7 @@ type collectionInfo struct {
 	Schema map[string]json.RawMessage `json:"payload_schema"` // has the indexed fields of the payload
 }
 
-func (x *Index) check(info *collectionInfo) error {
+func (x *Qdrant) check(info *collectionInfo) error {
 	params := info.Config.Params
 	if words, ok := params.Sparse[vectorWords]; !ok || words.Modifier != "idf" {
 		return fmt.Errorf("%w: %q has no sparse vector %q with the modifier idf", ErrCollection, x.options.Collection, vectorWords)
@@ -216,12 +215,12 @@ func (x *Index) check(info *collectionInfo) error {
 	return nil
 }
 
-func (x *Index) create(ctx context.Context) error {
+func (x *Qdrant) create(ctx context.Context) error {
 	vectors := object{}
 	if x.options.Embedder != nil {
 		probe, err := x.options.Embedder.Embed(ctx, []string{"how many numbers"})
 		if err == nil {
-			err = kb.CheckVectors(probe, 1)
+			err = CheckVectors(probe, 1)
 		}
 		if err != nil {
 			return fmt.Errorf("qdrant: asking the embedder for the length of its vectors: %w", err)
@@ -231,7 +230,7 @@ func (x *Index) create(ctx context.Context) error {
 	}
 	body := object{"vectors": vectors, "sparse_vectors": object{vectorWords: object{"modifier": "idf"}}}
 	err := x.client.call(ctx, http.MethodPut, x.path, body, nil)
-	var refused *StatusError
+	var refused *QdrantError
 	if errors.As(err, &refused) && (refused.Status == http.StatusConflict || refused.Status == http.StatusBadRequest) {
 		// Another gateway may just have created it.
 		var info collectionInfo
@@ -246,11 +245,11 @@ func (x *Index) create(ctx context.Context) error {
 }
 
 // indexPayload makes the server index the fields of filters. An older collection may lack some.
-func (x *Index) indexPayload(ctx context.Context, indexed map[string]json.RawMessage) error {
+func (x *Qdrant) indexPayload(ctx context.Context, indexed map[string]json.RawMessage) error {
 	for field, schema := range map[string]string{
-		payloadNamespace: "keyword", payloadType: "keyword", payloadTags: "keyword", payloadAuthors: "keyword",
-		payloadCategories: "keyword",
-		payloadUpdated:    "integer",
+		fieldNamespace: "keyword", fieldType: "keyword", fieldTags: "keyword", fieldAuthors: "keyword",
+		fieldCategories: "keyword",
+		fieldUpdated:    "integer",
 	} {
 		if _, ok := indexed[field]; ok {
 			continue

@@ -1,4 +1,4 @@
-package qdrant
+package kb
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/internal/backends/kb"
 	"voicegw/internal/bounded"
 )
 
@@ -27,15 +26,15 @@ func pointID(id string) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-type point struct {
-	Score   float64 `json:"score"`
-	Payload payload `json:"payload"`
+type qdrantPoint struct {
+	Score   float64       `json:"score"`
+	Payload qdrantPayload `json:"payload"`
 	Vector  struct {
 		Dense []float32 `json:"dense"`
 	} `json:"vector"`
 }
 
-type payload struct {
+type qdrantPayload struct {
 	ID         string   `json:"id"`
 	Title      string   `json:"title,omitempty"`
 	Namespace  string   `json:"namespace,omitempty"`
@@ -61,14 +60,14 @@ const (
 	bm25B  = 0.75
 )
 
-var means = [kb.Parts]float64{4, 4, 60}
+var means = [Parts]float64{4, 4, 60}
 
 // wholeWord is the weight of a whole word in addition to its stem. A query with the same spelling, apart from accents,
 // finds it even if the languages differ.
 const wholeWord = 0.4
 
 // sparseRecord returns the part of a record's BM25 that does not depend on other records.
-func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
+func sparseRecord(ranker *Ranker, rec *Record) sparse {
 	_, parts := ranker.NewReader().Record(rec)
 	values := map[uint32]float64{}
 	for part, terms := range parts {
@@ -83,7 +82,7 @@ func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
 		}
 		norm := bm25K1 * (1 - bm25B + bm25B*float64(len(terms))/means[part])
 		for form, tf := range counts {
-			values[hashStem(form)] += kb.Weights[part] * tf * (bm25K1 + 1) / (tf + norm)
+			values[hashStem(form)] += Weights[part] * tf * (bm25K1 + 1) / (tf + norm)
 		}
 	}
 	return sparseOf(values)
@@ -102,14 +101,14 @@ func sparseOf(values map[uint32]float64) sparse {
 const weakWord, synonym = 0.25, 0.8
 
 // sparseQuery returns the weights of a question's terms in every language. The first term with a hash counts.
-func sparseQuery(ranker *kb.Ranker, text string, synonyms *kb.Synonyms) sparse {
+func sparseQuery(ranker *Ranker, text string, synonyms *Synonyms) sparse {
 	values := map[uint32]float64{}
 	add := func(term string, weight float64) {
 		if index := hashStem(term); term != "" && values[index] == 0 {
 			values[index] = weight
 		}
 	}
-	for _, asked := range ranker.Question(text, kb.Languages()) {
+	for _, asked := range ranker.Question(text, Languages()) {
 		weight := 1.0
 		if asked.Weak {
 			weight = weakWord
@@ -119,7 +118,7 @@ func sparseQuery(ranker *kb.Ranker, text string, synonyms *kb.Synonyms) sparse {
 		}
 		for _, other := range synonyms.Words(asked.Surfaces[0]) {
 			add(other, synonym)
-			for _, language := range kb.Languages() {
+			for _, language := range Languages() {
 				add(ranker.Stem(other, language), synonym)
 			}
 		}
@@ -134,11 +133,11 @@ func hashStem(stem string) uint32 {
 }
 
 // filterOf returns the query's filter in the server's form; nil means no filter.
-func filterOf(q *kb.Query) object {
-	must := slices.Concat(anyOf(payloadNamespace, q.Namespaces), anyOf(payloadType, q.Types), anyOf(payloadAuthors, q.Authors),
-		anyOf(payloadCategories, q.Categories))
-	for _, tag := range kb.NormalizeTags(q.Tags) {
-		must = append(must, object{"key": payloadTags, "match": object{"value": tag}})
+func filterOf(q *Query) object {
+	must := slices.Concat(anyOf(fieldNamespace, q.Namespaces), anyOf(fieldType, q.Types), anyOf(fieldAuthors, q.Authors),
+		anyOf(fieldCategories, q.Categories))
+	for _, tag := range NormalizeTags(q.Tags) {
+		must = append(must, object{"key": fieldTags, "match": object{"value": tag}})
 	}
 	between := object{}
 	from, to := q.Range()
@@ -149,7 +148,7 @@ func filterOf(q *kb.Query) object {
 		between["lte"] = to
 	}
 	if len(between) > 0 {
-		must = append(must, object{"key": payloadUpdated, "range": between})
+		must = append(must, object{"key": fieldUpdated, "range": between})
 	}
 	if len(must) == 0 {
 		return nil
@@ -165,23 +164,23 @@ func anyOf[T ~string](key string, values []T) []object {
 	return []object{{"key": key, "match": object{"any": values}}}
 }
 
-// rankTo is the number of requested hits in a ranking. It exceeds kb.Depth, so that ids decide between equal scores.
-const rankTo = 4 * kb.Depth
+// rankTo is the number of requested hits in a ranking. It exceeds Depth, so that ids decide between equal scores.
+const rankTo = 4 * Depth
 
 // rankings requests the best hits by words and, with a vector, by vectors.
-func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wordings []kb.Wording, near []kb.Ranked,
+func (x *Qdrant) rankings(ctx context.Context, q *Query, vector []float32) (wordings []Wording, near []Ranked,
 	titles map[string]string, err error) {
 	filter := filterOf(q)
-	var synonyms *kb.Synonyms
+	var synonyms *Synonyms
 	if x.options.Synonyms != nil {
 		synonyms = x.options.Synonyms()
 	}
-	wordings = kb.Wordings(q, synonyms)
+	wordings = Wordings(q, synonyms)
 	var searches []object
-	var into []*[]kb.Ranked
-	ask := func(query any, using string, to *[]kb.Ranked) object {
+	var into []*[]Ranked
+	ask := func(query any, using string, to *[]Ranked) object {
 		search := object{"query": query, "using": using, "limit": rankTo,
-			"with_payload": object{"include": []string{payloadID, payloadTitle}}}
+			"with_payload": object{"include": []string{fieldID, fieldTitle}}}
 		if filter != nil {
 			search["filter"] = filter
 		}
@@ -200,7 +199,7 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 		return nil, nil, nil, ctx.Err()
 	}
 	var answers []struct {
-		Points []point `json:"points"`
+		Points []qdrantPoint `json:"points"`
 	}
 	if err := x.client.call(ctx, http.MethodPost, x.path+"/points/query/batch", object{"searches": searches}, &answers); err != nil {
 		return nil, nil, nil, err
@@ -212,11 +211,11 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 	for i, answer := range answers {
 		for _, p := range answer.Points {
 			if p.Score > 0 && p.Payload.ID != "" {
-				*into[i] = append(*into[i], kb.Ranked{ID: p.Payload.ID, Score: p.Score, Cover: 1}) // unknown
+				*into[i] = append(*into[i], Ranked{ID: p.Payload.ID, Score: p.Score, Cover: 1}) // unknown
 				titles[p.Payload.ID] = p.Payload.Title
 			}
 		}
-		*into[i] = kb.Best(*into[i])
+		*into[i] = Best(*into[i])
 	}
 	for i := range near {
 		near[i].Score = min(near[i].Score, 1) // after rounding to float32
@@ -224,12 +223,12 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 	return wordings, near, titles, nil
 }
 
-func (x *Index) fetch(ctx context.Context, ids []string) (map[string]kb.Record, error) {
-	points, err := x.retrieve(ctx, ids, []string{payloadID, payloadRecord}, false)
+func (x *Qdrant) fetch(ctx context.Context, ids []string) (map[string]Record, error) {
+	points, err := x.retrieve(ctx, ids, []string{fieldID, fieldRecord}, false)
 	if err != nil {
 		return nil, err
 	}
-	records := map[string]kb.Record{}
+	records := map[string]Record{}
 	for _, p := range points {
 		rec, err := readRecord(p.Payload.Record)
 		if err != nil {
@@ -240,10 +239,10 @@ func (x *Index) fetch(ctx context.Context, ids []string) (map[string]kb.Record, 
 	return records, nil
 }
 
-func readRecord(data string) (kb.Record, error) {
+func readRecord(data string) (Record, error) {
 	decoder := json.NewDecoder(strings.NewReader(data))
 	decoder.UseNumber()
-	var rec kb.Record
+	var rec Record
 	if err := decoder.Decode(&rec); err != nil {
 		return rec, fmt.Errorf("%w: %w", errPayload, err)
 	}
@@ -251,18 +250,18 @@ func readRecord(data string) (kb.Record, error) {
 	return rec, nil
 }
 
-// chunk is the number of points in a request. With vectors of 3,072 numbers they have about 4 MB; the server accepts
+// pointsChunk is the number of points in a request. With vectors of 3,072 numbers they have about 4 MB; the server accepts
 // 32.
-const chunk = 100
+const pointsChunk = 100
 
 // chunkOf returns the number of points with vectors in an answer, within its bound on elements.
 func chunkOf(dimensions int) int {
-	return max(1, min(chunk, (bounded.DefaultElements-1000)/(dimensions+20)))
+	return max(1, min(pointsChunk, (bounded.DefaultElements-1000)/(dimensions+20)))
 }
 
-func (x *Index) retrieve(ctx context.Context, ids []string, fields []string, dense bool) ([]point, error) {
-	var all []point
-	most := chunk
+func (x *Qdrant) retrieve(ctx context.Context, ids []string, fields []string, dense bool) ([]qdrantPoint, error) {
+	var all []qdrantPoint
+	most := pointsChunk
 	if dense {
 		most = chunkOf(x.dimensions)
 	}
@@ -275,7 +274,7 @@ func (x *Index) retrieve(ctx context.Context, ids []string, fields []string, den
 		if dense {
 			body["with_vector"] = []string{vectorDense}
 		}
-		var points []point
+		var points []qdrantPoint
 		if err := x.client.call(ctx, http.MethodPost, x.path+"/points", body, &points); err != nil {
 			return nil, err
 		}
@@ -291,14 +290,14 @@ const (
 
 // scroll calls do with some fields of each point that matches a filter; nil matches all. all is false if most requests
 // were not enough.
-func (x *Index) scroll(ctx context.Context, filter object, fields []string, most int, do func(point)) (all bool, err error) {
+func (x *Qdrant) scroll(ctx context.Context, filter object, fields []string, most int, do func(qdrantPoint)) (all bool, err error) {
 	body := object{"limit": pageSize, "with_vector": false, "with_payload": object{"include": fields}}
 	if filter != nil {
 		body["filter"] = filter
 	}
 	for range most {
 		var page struct {
-			Points []point         `json:"points"`
+			Points []qdrantPoint   `json:"points"`
 			Next   json.RawMessage `json:"next_page_offset"`
 		}
 		if err := x.client.call(ctx, http.MethodPost, x.path+"/points/scroll", body, &page); err != nil {
@@ -315,15 +314,15 @@ func (x *Index) scroll(ctx context.Context, filter object, fields []string, most
 	return false, nil
 }
 
-// Held implements kb.Index. It requests every point.
-func (x *Index) Held(ctx context.Context) (map[string]kb.Held, error) {
+// Held implements Index. It requests every point.
+func (x *Qdrant) Held(ctx context.Context) (map[string]Held, error) {
 	if err := x.begin(); err != nil {
 		return nil, err
 	}
 	defer x.calls.Done()
-	held := map[string]kb.Held{}
-	all, err := x.scroll(ctx, nil, []string{payloadID, payloadHash, payloadComplete}, maxPages, func(p point) {
-		held[p.Payload.ID] = kb.Held{Hash: p.Payload.Hash, Complete: p.Payload.Complete || x.options.Embedder == nil}
+	held := map[string]Held{}
+	all, err := x.scroll(ctx, nil, []string{fieldID, fieldHash, fieldComplete}, maxPages, func(p qdrantPoint) {
+		held[p.Payload.ID] = Held{Hash: p.Payload.Hash, Complete: p.Payload.Complete || x.options.Embedder == nil}
 	})
 	switch {
 	case err != nil:

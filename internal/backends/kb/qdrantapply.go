@@ -1,4 +1,4 @@
-package qdrant
+package kb
 
 import (
 	"context"
@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-
-	"voicegw/internal/backends/kb"
 )
 
-// Apply implements kb.Index. It writes the new records in parts, then removes the old ones. After an error the first
+// Apply implements Index. It writes the new records in parts, then removes the old ones. After an error the first
 // parts remain, and another call completes the change.
-func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
+func (x *Qdrant) Apply(ctx context.Context, b Batch) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
@@ -26,13 +24,13 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 	for i := range b.Upsert {
 		put[b.Upsert[i].ID] = i // the last one counts
 	}
-	var records []kb.Record
+	var records []Record
 	for i := range b.Upsert {
 		if put[b.Upsert[i].ID] == i {
 			records = append(records, b.Upsert[i])
 		}
 	}
-	for some := range slices.Chunk(records, chunk) {
+	for some := range slices.Chunk(records, pointsChunk) {
 		if err := x.upsert(ctx, some, b.WordsOnly); err != nil {
 			return err
 		}
@@ -43,7 +41,7 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 			gone = append(gone, pointID(id))
 		}
 	}
-	for some := range slices.Chunk(gone, 10*chunk) {
+	for some := range slices.Chunk(gone, 10*pointsChunk) {
 		if err := x.client.call(ctx, http.MethodPost, x.path+"/points/delete?wait=true", object{"points": some}, nil); err != nil {
 			return err
 		}
@@ -51,7 +49,7 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 	return ctx.Err()
 }
 
-func (x *Index) upsert(ctx context.Context, records []kb.Record, wordsOnly bool) error {
+func (x *Qdrant) upsert(ctx context.Context, records []Record, wordsOnly bool) error {
 	dense := make([][]float32, len(records))
 	if x.options.Embedder != nil {
 		if err := x.embed(ctx, records, dense, wordsOnly); err != nil {
@@ -71,7 +69,7 @@ func (x *Index) upsert(ctx context.Context, records []kb.Record, wordsOnly bool)
 		}
 		points[i] = object{
 			"id": pointID(rec.ID), "vector": vectors,
-			"payload": payload{
+			"payload": qdrantPayload{
 				ID: rec.ID, Title: rec.Title, Namespace: string(rec.Namespace), Type: string(rec.Type), Tags: rec.Tags,
 				Authors: rec.Authors, Categories: rec.Categories,
 				Updated: rec.LastUpdated.UnixMilli(), Hash: rec.Hash(), Embeds: hashText(rec.EmbeddingText()),
@@ -84,16 +82,16 @@ func (x *Index) upsert(ctx context.Context, records []kb.Record, wordsOnly bool)
 
 // embed sets the vectors of the records: the previous one if the text is the same, otherwise the Embedder's, or none if
 // the Embedder fails.
-func (x *Index) embed(ctx context.Context, records []kb.Record, dense [][]float32, wordsOnly bool) error {
+func (x *Qdrant) embed(ctx context.Context, records []Record, dense [][]float32, wordsOnly bool) error {
 	ids := make([]string, len(records))
 	for i := range records {
 		ids[i] = records[i].ID
 	}
-	points, err := x.retrieve(ctx, ids, []string{payloadID, payloadEmbeds}, true)
+	points, err := x.retrieve(ctx, ids, []string{fieldID, fieldEmbeds}, true)
 	if err != nil {
 		return err
 	}
-	before := map[string]point{}
+	before := map[string]qdrantPoint{}
 	for _, p := range points {
 		before[p.Payload.ID] = p
 	}
