@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -13,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"voicegw/prompts"
-	"voicegw/registry/adapter"
 	"voicegw/registry/document"
 	"voicegw/registry/spec"
 )
@@ -128,11 +126,8 @@ func Declare(d Declared) (*Tool, []document.Problem) {
 		return nil, problems
 	}
 	forms, err := FormsOf(text)
-	if refused, ok := errors.AsType[adapter.Problems](err); ok {
-		for _, p := range refused {
-			problems = append(problems, document.Problem{Path: "/schema" + p.Path, Message: p.Message})
-		}
-		return nil, problems
+	if err != nil {
+		return nil, document.Under(document.Pointer{"schema"}, formProblems(err))
 	}
 	t := &Tool{
 		Entry: Entry{

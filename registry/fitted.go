@@ -73,18 +73,21 @@ func (a *simplifier) lose(format string, args ...any) {
 }
 
 func (a *simplifier) check(text []byte) []document.Problem {
-	_, problems := document.CompileParameters(text)
-	if len(problems) > 0 {
+	if _, problems := document.CompileParameters(text); len(problems) > 0 {
 		return problems
 	}
 	_, _, err := adapter.All(text)
-	var found adapter.Problems
-	if errors.As(err, &found) {
-		for _, p := range found {
-			problems = append(problems, document.Problem{Path: p.Path, Message: p.Message})
-		}
-	} else if err != nil {
-		problems = append(problems, document.Problem{Message: err.Error()})
+	return formProblems(err)
+}
+
+// formProblems returns the problems of an error of [adapter.All].
+func formProblems(err error) (problems []document.Problem) {
+	found, ok := errors.AsType[adapter.Problems](err)
+	if !ok && err != nil {
+		return []document.Problem{{Message: err.Error()}}
+	}
+	for _, p := range found {
+		problems = append(problems, document.Problem{Path: p.Path, Message: p.Message})
 	}
 	return problems
 }

@@ -55,9 +55,6 @@ func (r *Registry) load(data []byte, settings map[string]ToolSettings, foreign F
 	l.problems = append(l.problems, r.opts.check()...)
 	l.file(data)
 	l.handlers()
-	for id, twin := range spec.Lookalikes(slices.Collect(maps.Keys(l.snapshot.tools))) {
-		l.problem(nil, "The tools %q and %q differ in nothing that a model would notice; rename one.", id, twin)
-	}
 	if len(l.problems) > 0 {
 		return nil, &LoadError{Problems: l.problems}
 	}

@@ -281,16 +281,13 @@ func (b *treeBuilder) measure(n *Node) {
 	}
 	b.measured[n] = false
 	n.nodes, n.height, n.fills = 1, 1, n.hasDefault
-	for _, child := range n.filled() {
-		b.measure(child)
-		n.fills = n.fills || child.fills
-	}
 	children := n.filled()
 	if n.extra != nil {
 		children = append(children, n.extra)
 	}
 	for _, child := range children {
 		b.measure(child)
+		n.fills = n.fills || child.fills && child != n.extra
 		n.nodes = min(n.nodes+child.nodes, maxSchemaNodes+1)
 		n.height = max(n.height, child.height+1)
 	}
