@@ -139,20 +139,15 @@ func (flags toolsNewFlags) Run(p Process) error {
 	case flags.Utility:
 		category = spec.CategoryUtility
 	}
-	kind, dir := "", "" // of a tool that is not Go code
+	dir := ""
+	var foreign []string // the handler's file of a tool that is not Go code
 	switch {
 	case flags.JS:
-		kind = jstool.FileName
+		foreign = []string{jstool.FileName}
 	case flags.HTTP:
-		kind = httptool.FileName
+		foreign = []string{httptool.FileName}
 	}
-	var files []string
-	var err error
-	if kind != "" {
-		files, err = build.NewForeign(flags.Dir, flags.Name, kind, category)
-	} else {
-		files, err = build.New(flags.Dir, flags.Name, category)
-	}
+	files, err := build.New(flags.Dir, flags.Name, category, foreign...)
 	switch {
 	case errors.Is(err, build.ErrName):
 		return usage(err)
@@ -161,7 +156,7 @@ func (flags toolsNewFlags) Run(p Process) error {
 	case err != nil:
 		return cannotBuild(flags.Dir, err)
 	}
-	if kind != "" {
+	if foreign != nil {
 		if dir, err = filepath.Abs(flags.Dir); err != nil {
 			return err
 		}

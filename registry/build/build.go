@@ -272,8 +272,8 @@ func ToolDir(dir string) (project, name string, err error) {
 	return filepath.Dir(parent), filepath.Base(whole), nil
 }
 
-// NextSteps lists the files that New or NewForeign has written, and the author's next steps. dir is the directory of
-// NewForeign; otherwise it is empty.
+// NextSteps lists the files that New has written, and the author's next steps. dir is the directory of tools with foreign
+// handlers; otherwise it is empty.
 func NextSteps(dir, name string, category spec.Category, files []string) string {
 	var b strings.Builder
 	for _, f := range files {

@@ -29,17 +29,9 @@ var templates embed.FS
 // New creates a tool in the project dir that builds and runs immediately: the three files, a test, and the generated
 // types. It is an example of its category, by default retrieval. It returns the files, relative to the project. The
 // error wraps [ErrName], [ErrExists] or [ErrNoTools], or is a file system error.
-func New(dir, name string, category spec.Category) ([]string, error) {
-	return create(dir, name, category)
-}
-
-// NewForeign creates a tool whose handler is not Go code in a directory of tools. kind is the name of the handler's file.
-// Otherwise it is like New.
-func NewForeign(dir, name, kind string, category spec.Category) ([]string, error) {
-	return create(dir, name, category, kind)
-}
-
-func create(dir, name string, category spec.Category, foreign ...string) ([]string, error) {
+//
+// With foreign, the name of a handler's file that is not Go code, dir is a directory of tools.
+func New(dir, name string, category spec.Category, foreign ...string) ([]string, error) {
 	if why := cmp.Or(checkName(name), spec.Reserved(toolID(name))); why != "" {
 		return nil, fmt.Errorf("%w: %q %s", ErrName, name, why)
 	}

@@ -76,7 +76,7 @@ func TestNewForeign(t *testing.T) {
 		dir := t.TempDir()
 		for i, kind := range kinds {
 			name := []string{"alpha-beta", "gamma"}[i]
-			files, err := NewForeign(dir, name, kind, category)
+			files, err := New(dir, name, category, kind)
 			if want := []string{name + "/schema.json", name + "/guide.md", name + "/" + kind}; err != nil || !slices.Equal(files, want) {
 				t.Errorf("wrote %v, %v", files, err)
 			}
@@ -85,13 +85,13 @@ func TestNewForeign(t *testing.T) {
 		if err != nil || len(tools) != 2 || report.Errors() > 0 || len(report.Findings) != 4 {
 			t.Errorf("%v, %v:\n%s", tools, err, findingLines(report))
 		}
-		if _, err := NewForeign(dir, "gamma", "handler.js", category); !errors.Is(err, ErrExists) {
+		if _, err := New(dir, "gamma", category, "handler.js"); !errors.Is(err, ErrExists) {
 			t.Errorf("the second time: %v", err)
 		}
-		if _, err := NewForeign(dir, "../a", "handler.js", category); !errors.Is(err, ErrName) {
+		if _, err := New(dir, "../a", category, "handler.js"); !errors.Is(err, ErrName) {
 			t.Errorf("a bad name: %v", err)
 		}
-		if _, err := NewForeign(filepath.Join(dir, "none"), "a", "handler.js", category); !errors.Is(err, os.ErrNotExist) {
+		if _, err := New(filepath.Join(dir, "none"), "a", category, "handler.js"); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("no directory: %v", err)
 		}
 	}
@@ -107,7 +107,7 @@ func TestKinds(t *testing.T) {
 		"": {"handler.js"},
 	} {
 		dir := t.TempDir()
-		if _, err := NewForeign(dir, "none", "handler.js", spec.CategoryUtility); err != nil {
+		if _, err := New(dir, "none", spec.CategoryUtility, "handler.js"); err != nil {
 			t.Fatal(err)
 		}
 		at := filepath.Join(dir, "none")
