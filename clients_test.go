@@ -19,15 +19,15 @@ import (
 // mayConnect are the files outside of internal/bounded that may name what it takes the
 // place of, each with the reason.
 var mayConnect = map[string]string{
-	"internal/nonblock/dial.go":             "copies the transport of a WebSocket handshake; ws.Dial bounds it",
-	"internal/ws/dial.go":                   "is the one that bounds handshakes, and copies a transport for each",
-	"internal/server/wiring.go":             "makes the client that ws.Dial copies, from bounded.NewTransport",
-	"cmd/voicegw/tls.go":                    "makes the client that ws.Dial copies, from bounded.NewTransport; what else is asked goes through bounded.Client",
-	"transport/gemini/options.go":           "makes the client that ws.Dial copies, from bounded.NewTransport",
-	"client/load/run.go":                    "makes the client that ws.Dial copies, from bounded.NewTransport; what else is asked goes through bounded.Client",
+	"internal/nonblock/dial.go":      "copies the transport of a WebSocket handshake; ws.Dial bounds it",
+	"internal/ws/dial.go":            "is the one that bounds handshakes, and copies a transport for each",
+	"internal/server/wiring.go":      "makes the client that ws.Dial copies, from bounded.NewTransport",
+	"cmd/voicegw/tls.go":             "makes the client that ws.Dial copies, from bounded.NewTransport; what else is asked goes through bounded.Client",
+	"transport/gemini/options.go":    "makes the client that ws.Dial copies, from bounded.NewTransport",
+	"client/load/run.go":             "makes the client that ws.Dial copies, from bounded.NewTransport; what else is asked goes through bounded.Client",
 	"internal/backends/kb/qdrant.go": "makes the client from bounded.NewTransport that the next line hands to bounded.Client",
-	"transport/openai/service.go":           "makes the client that ws.Dial copies",
-	"internal/testutil/main.go":             "looks at the answers of servers of tests",
+	"transport/openai/service.go":    "makes the client that ws.Dial copies",
+	"internal/testutil/main.go":      "looks at the answers of servers of tests",
 }
 
 // connects are the names of net/http that connect without a bound.
