@@ -286,33 +286,13 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 		}
 		p := t.prompt()
 		p.ToolsOff = p.ToolsOff || t.toolsOff || round == most-1
-		t.items++
-		item := t.item()
-		began, said := time.Now(), strings.Builder{}
-		show := func(s string) {
-			said.WriteString(s)
-			if t.first == 0 {
-				t.first = time.Since(t.began)
-			}
-			t.emit(&protocol.TextDelta{ItemID: item, Text: s})
+		reply, again, failure := checkedTurn{t}.ask(ctx, p)
+		if failure != nil {
+			return failure
 		}
-		reply, stop, err := checkedTurn{t}.reply(ctx, p, show)
-		if err != nil {
-			checkedTurn{t}.brokenOff(ctx, began, said.String())
-			return t.modelFailed(ctx, err)
-		}
-		if stop != nil {
-			again, failure := checkedTurn{t}.stopped(stop, &reply, show)
-			if failure != nil {
-				return failure
-			}
-			if again {
-				most++
-				continue
-			}
-		}
-		if reply.Text != "" {
-			t.emit(&protocol.TextDone{ItemID: item, Text: reply.Text, Cut: reply.Cut, Refused: reply.Refused})
+		if again {
+			most++
+			continue
 		}
 		at := time.Now()
 		if len(reply.Calls) == 0 {
@@ -331,6 +311,35 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 		}
 	}
 	return noAnswer()
+}
+
+// ask lets the model answer or call tools once, and shows its words. again means that a check has stopped the answer and
+// the model may try again.
+func (t checkedTurn) ask(ctx context.Context, p textmodel.Prompt) (reply textmodel.Reply, again bool, failure *protocol.Error) {
+	t.items++
+	item := t.item()
+	began, said := time.Now(), strings.Builder{}
+	show := func(s string) {
+		said.WriteString(s)
+		if t.first == 0 {
+			t.first = time.Since(t.began)
+		}
+		t.emit(&protocol.TextDelta{ItemID: item, Text: s})
+	}
+	reply, stop, err := t.reply(ctx, p, show)
+	if err != nil {
+		t.brokenOff(ctx, began, said.String())
+		return reply, false, t.modelFailed(ctx, err)
+	}
+	if stop != nil {
+		if again, failure = t.stopped(stop, &reply, show); again || failure != nil {
+			return reply, again, failure
+		}
+	}
+	if reply.Text != "" {
+		t.emit(&protocol.TextDone{ItemID: item, Text: reply.Text, Cut: reply.Cut, Refused: reply.Refused})
+	}
+	return reply, false, nil
 }
 
 // brokenOff keeps the part of an incomplete answer that was shown to the client.

@@ -85,7 +85,6 @@ var clientName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 // Declare makes a voice tool from a client's declaration. Paths of problems start with name, description, schema or
 // timeout_ms.
 func Declare(d Declared) (*Tool, []document.Problem) {
-	var problems []document.Problem
 	var fitted *Fitted
 	if d.AnySchema {
 		var err error
@@ -93,6 +92,41 @@ func Declare(d Declared) (*Tool, []document.Problem) {
 			return nil, []document.Problem{{Path: "/schema", Message: err.Error()}}
 		}
 	}
+	if empty := strings.TrimSpace(string(d.Parameters)); empty == "" || empty == "null" {
+		d.Parameters = json.RawMessage(spec.NoParameters)
+	}
+	params, problems := d.check()
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	forms, err := FormsOf(d.Parameters)
+	if err != nil {
+		return nil, document.Under(document.Pointer{"schema"}, formProblems(err))
+	}
+	t := &Tool{
+		Entry: Entry{
+			Spec: spec.Spec{
+				ToolID: d.Name, Version: clientVersion, Description: d.Description, Category: spec.CategoryAction,
+				SideEffects:  spec.SideEffectsWrites,
+				AllowedModes: []spec.Mode{spec.ModeVoice}, TimeoutMS: cmp.Or(d.TimeoutMS, spec.DefaultTimeoutMS),
+				Cancellable: true, Parameters: d.Parameters,
+			},
+			Summary: d.Description, Guide: d.Description, Forms: forms,
+		},
+		compiled: &spec.Compiled{Parameters: params},
+		handler:  byClient(fitted),
+		sources:  map[spec.Mode][]source{spec.ModeVoice: {{perCall: reflect.TypeFor[ClientTools]()}}},
+		client:   true,
+	}
+	t.LatencyBudgetMS = min(clientLatencyMS, t.TimeoutMS)
+	if d.ReadOnly {
+		t.SideEffects, t.Category, t.Idempotent = spec.SideEffectsNone, spec.CategoryUtility, true
+	}
+	return t, nil
+}
+
+// check returns the compiled parameters and the problems of a declaration.
+func (d Declared) check() (params *document.Schema, problems []document.Problem) {
 	wrong := func(field, format string, args ...any) {
 		problems = append(problems, document.Problem{Path: document.Pointer{field}.String(), Message: fmt.Sprintf(format, args...)})
 	}
@@ -113,42 +147,11 @@ func Declare(d Declared) (*Tool, []document.Problem) {
 	if d.TimeoutMS < 0 || d.TimeoutMS > MaxClientTimeoutMS {
 		wrong("timeout_ms", "It must be 1 to %d, not %d.", MaxClientTimeoutMS, d.TimeoutMS)
 	}
-	text := d.Parameters
-	if empty := strings.TrimSpace(string(text)); empty == "" || empty == "null" {
-		text = json.RawMessage(spec.NoParameters)
-	}
-	params, found := document.CompileParameters(text)
+	params, found := document.CompileParameters(d.Parameters)
 	if params != nil {
 		found = append(found, document.Legible(params.Doc, nil)...)
 	}
-	problems = append(problems, document.Under(document.Pointer{"schema"}, found)...)
-	if len(problems) > 0 {
-		return nil, problems
-	}
-	forms, err := FormsOf(text)
-	if err != nil {
-		return nil, document.Under(document.Pointer{"schema"}, formProblems(err))
-	}
-	t := &Tool{
-		Entry: Entry{
-			Spec: spec.Spec{
-				ToolID: d.Name, Version: clientVersion, Description: d.Description, Category: spec.CategoryAction,
-				SideEffects:  spec.SideEffectsWrites,
-				AllowedModes: []spec.Mode{spec.ModeVoice}, TimeoutMS: cmp.Or(d.TimeoutMS, spec.DefaultTimeoutMS),
-				Cancellable: true, Parameters: text,
-			},
-			Summary: d.Description, Guide: d.Description, Forms: forms,
-		},
-		compiled: &spec.Compiled{Parameters: params},
-		handler:  byClient(fitted),
-		sources:  map[spec.Mode][]source{spec.ModeVoice: {{perCall: reflect.TypeFor[ClientTools]()}}},
-		client:   true,
-	}
-	t.LatencyBudgetMS = min(clientLatencyMS, t.TimeoutMS)
-	if d.ReadOnly {
-		t.SideEffects, t.Category, t.Idempotent = spec.SideEffectsNone, spec.CategoryUtility, true
-	}
-	return t, nil
+	return params, append(problems, document.Under(document.Pointer{"schema"}, found)...)
 }
 
 // fit makes the declaration one that the registry accepts. The client's schema checks nothing here.
