@@ -223,10 +223,7 @@ func (e *LeftError) Error() string {
 // Drain refuses new messages with ErrDraining, waits for running turns until ctx ends, and then stops the rest, which
 // continue when their messages are sent again. Wait waits for the stopped turns, once the Executor is closed.
 func (a *Agent) Drain(ctx context.Context) {
-	a.mu.Lock()
-	a.draining = true
-	a.quiet()
-	a.mu.Unlock()
+	a.Refuse()
 	select {
 	case <-a.idle:
 		return
@@ -238,6 +235,14 @@ func (a *Agent) Drain(ctx context.Context) {
 	for _, m := range a.messages {
 		m.cancel(errDraining)
 	}
+}
+
+// Refuse makes the agent refuse new messages, as Drain does first.
+func (a *Agent) Refuse() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.draining = true
+	a.quiet()
 }
 
 // Wait waits after Drain until no message is being answered. If ctx ends first, it returns a *LeftError.

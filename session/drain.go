@@ -46,12 +46,7 @@ func (a *Admission) setPhase(phase Phase, id string) {
 // others are the drains of other users of the Executor: they run at the same time and must return soon after ctx is
 // done. The Executor is closed after them.
 func (m *Manager) Drain(ctx context.Context, others ...func(context.Context)) error {
-	m.mu.Lock()
-	if !m.draining {
-		m.draining = true
-		m.signalDrained()
-	}
-	m.mu.Unlock()
+	m.Refuse()
 	var rest sync.WaitGroup
 	for _, drain := range others {
 		rest.Go(func() { drain(ctx) })
@@ -76,6 +71,16 @@ func (m *Manager) Drain(ctx context.Context, others ...func(context.Context)) er
 		return nil
 	case <-late.C:
 		return m.Left()
+	}
+}
+
+// Refuse makes the gateway refuse new sessions, as Drain does first.
+func (m *Manager) Refuse() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.draining {
+		m.draining = true
+		m.signalDrained()
 	}
 }
 

@@ -39,7 +39,7 @@ const (
 // leave ends everything: the sessions within the configured time, then served, then the rest. The error names the
 // part that didn't end in time.
 func (s *Server) leave(served func() error) error {
-	s.node.Drain()
+	s.refuse()
 	hurried, err := s.drain()
 	limit := CloseTime
 	if hurried {
@@ -48,6 +48,13 @@ func (s *Server) leave(served func() error) error {
 	return errors.Join(err, s.close(limit, process.Part{Name: "the HTTP server", End: func() error {
 		return errors.Join(s.closeHTTP(), served())
 	}}))
+}
+
+// refuse makes the gateway refuse sessions and messages, so that it is draining when the log or an answer says so.
+func (s *Server) refuse() {
+	s.node.Drain()
+	s.sessions.Refuse()
+	s.texts.Refuse()
 }
 
 func (h Host) leaveTime() time.Duration { return cmp.Or(h.LeaveTime, leaveTime) }
@@ -198,7 +205,7 @@ func (d *operatorDrain) Begin(limit time.Duration) {
 	d.until = until
 	ctx, stop := context.WithDeadline(context.Background(), until)
 	d.stops = append(d.stops, stop)
-	d.s.node.Drain()
+	d.s.refuse()
 	d.running.Go(func() {
 		defer stop()
 		_ = d.s.logLeft(d.s.drainAll(ctx)) // already logged

@@ -27,6 +27,7 @@ import (
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
 	"voicegw/session"
+	"voicegw/store"
 	"voicegw/transport"
 	"voicegw/transport/textmodel"
 )
@@ -219,4 +220,24 @@ func stuckTool(t *testing.T, release <-chan struct{}) *registry.Registry {
 		t.Fatal("the tool has ended")
 	}
 	return tools
+}
+
+// TestADrainRefusesAtOnce: the answer to the operator who begins a drain says that the gateway refuses sessions.
+func TestADrainRefusesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := session.NewManager(session.Options{Provider: "fake", Transports: map[string]transport.Transport{"fake": unreachable{}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Server{logger: slog.New(slog.DiscardHandler), sessions: m, texts: noTexts(t), node: new(store.Membership)}
+		s.cfg = &config.Config{DrainTimeout: time.Minute}
+		d := &operatorDrain{s: s}
+		d.Begin(0)
+		if !d.Progress().Draining || !s.sessions.Draining() {
+			t.Errorf("the gateway does not refuse sessions: %+v", d.Progress())
+		}
+		if err := d.end(); err != nil {
+			t.Error(err)
+		}
+	})
 }
