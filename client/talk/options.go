@@ -51,6 +51,8 @@ type Options struct {
 	// InputRate and OutputRate are in Hz. Zero means the recordings' own rate if the protocol supports it, else
 	// 16000, and 24000 for output.
 	InputRate, OutputRate int `kong:"-"`
+	// Listen is the silence before the first turn, in which a greeting can begin. Zero means 0.3 s.
+	Listen time.Duration `kong:"-"`
 	// Patience bounds the silence while connecting and before each answer. Zero means 30 s.
 	Patience  time.Duration  `kong:"-"`
 	KeepAudio bool           `kong:"-"`

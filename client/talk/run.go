@@ -4,6 +4,7 @@
 package talk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,6 +94,9 @@ func converse(ctx context.Context, o Options, words []voice.Words, link voice.Li
 	}
 	for i, w := range words {
 		next.Act, next.Interrupts, next.InterruptAfter = voice.Type, i > 0 && o.InterruptAfter > 0, o.InterruptAfter
+		if next.Pause = voice.DefaultPause; i == 0 {
+			next.Pause = cmp.Or(o.Listen, voice.DefaultPause)
+		}
 		if w.Recording != nil {
 			next.Act, v.Microphone = voice.Say, true
 		}

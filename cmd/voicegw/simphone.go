@@ -70,7 +70,8 @@ func (flags simPhoneFlags) Run(ctx context.Context, p Process, parsed *kong.Cont
 	}
 	err = talk.Show(ctx, talk.Options{
 		URL: flags.URL, Turns: turns, InterruptAfter: flags.InterruptAfter, Patience: flags.Timeout,
-		InputRate: phoneRate, OutputRate: phoneRate, Microphone: true, Dial: func(dialing context.Context) (voice.Conn, error) {
+		InputRate: phoneRate, OutputRate: phoneRate, Microphone: true, Listen: time.Second,
+		Dial: func(dialing context.Context) (voice.Conn, error) {
 			if flags.Answer {
 				return carrier.Await(ctx) // an ordered call may take any time
 			}
