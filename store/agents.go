@@ -103,20 +103,23 @@ func (a *Agents) Save(ctx context.Context, e AgentEdit, known uint64) (uint64, e
 	if err != nil {
 		return 0, err
 	}
-	if known == 0 && a.full() {
-		return 0, fmt.Errorf("%w: %d agents are edited", ErrFull, mostAgents)
-	}
-	key, w := agentsNow+e.ID, &write{data: data, ttl: longestTTL}
-	h, err := a.bucket.set(ctx, key, w, known, func(h held) (*write, error) {
-		if known != 0 || h.exists() {
-			return nil, ErrChanged
+	key := agentsNow + e.ID
+	if known != 0 {
+		e.Revision, err = a.bucket.replace(ctx, key, data, known, longestTTL)
+	} else {
+		if a.full() {
+			return 0, fmt.Errorf("%w: %d agents are edited", ErrFull, mostAgents)
 		}
-		return w, nil // only the marker of a removal is left
-	})
+		var h held
+		h, err = a.bucket.create(ctx, key, data, longestTTL)
+		e.Revision = h.revision
+	}
+	if errors.Is(err, errConflict) {
+		err = ErrChanged
+	}
 	if err != nil {
 		return 0, err
 	}
-	e.Revision = h.revision
 	a.see(key, copied[AgentEdit]{value: e, revision: e.Revision})
 	return e.Revision, nil
 }

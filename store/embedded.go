@@ -31,7 +31,7 @@ const (
 type embedded struct {
 	// Immutable.
 	server *server.Server
-	lock   *os.File // of lockFolder; nil in memory
+	lock   *folderLock // nil in memory
 	// temporary is a folder to remove at the end, or empty. JetStream needs one even for streams in memory.
 	temporary string
 }
@@ -125,9 +125,7 @@ func (e *embedded) stop() error {
 	}
 	var errs []error
 	if e.lock != nil {
-		if err := e.lock.Close(); err != nil {
-			errs = append(errs, fmt.Errorf("store: release the lock: %w", err))
-		}
+		errs = append(errs, e.lock.release())
 	}
 	if e.temporary != "" {
 		errs = append(errs, os.RemoveAll(e.temporary))

@@ -18,10 +18,11 @@ const (
 	againPart = 30
 )
 
-// leaseKeys are the operations of a bucket that a lease needs.
 type leaseKeys interface {
-	set(ctx context.Context, key string, w *write, expected uint64, again func(held) (*write, error)) (held, error)
-	change(ctx context.Context, key string, decide func(held) (*write, error)) (held, error)
+	get(ctx context.Context, key string) (held, error)
+	create(ctx context.Context, key string, data []byte, ttl time.Duration) (held, error)
+	replace(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (uint64, error)
+	remove(ctx context.Context, key string, expected uint64) (uint64, error)
 }
 
 // Lease is a key that only its holder keeps alive, until Release. A holder that can't renew it is notified before the
@@ -126,38 +127,48 @@ func (l *Lease) keep(ctx context.Context, done <-chan struct{}) {
 // renew writes the lease again and moves the fence; ErrFenced if another holder has it.
 func (l *Lease) renew(ctx context.Context) error {
 	asked := time.Now()
-	w := &write{data: l.data, ttl: l.life}
-	h, err := l.keys.set(ctx, l.key, w, l.revision, func(h held) (*write, error) {
-		if l.takenBy(h) {
-			return nil, ErrFenced
-		}
-		return w, nil // it is free, or an earlier renewal lost its acknowledgement
-	})
+	revision, err := l.write(ctx)
 	if err != nil {
 		return err
 	}
-	l.revision = h.revision
+	l.revision = revision
 	if l.fence.Stop() { // otherwise the lease is lost
 		l.fence.Reset(l.left(asked))
 	}
 	return nil
 }
 
-// takenBy reports whether another holder has the key.
-func (l *Lease) takenBy(h held) bool { return h.exists() && !bytes.Equal(h.data, l.data) }
+// write replaces the lease's last value, which may be a renewal whose acknowledgement was lost.
+func (l *Lease) write(ctx context.Context) (uint64, error) {
+	for expected := l.revision; ; {
+		revision, err := l.keys.replace(ctx, l.key, l.data, expected, l.life)
+		if !errors.Is(err, ErrChanged) {
+			return revision, err
+		}
+		if expected, err = l.own(ctx); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// own returns the lease's revision, and reacquires the lease if the key has no value; ErrFenced if another holder has it.
+func (l *Lease) own(ctx context.Context) (uint64, error) {
+	h, err := l.keys.get(ctx, l.key)
+	if errors.Is(err, errNone) {
+		if h, err = l.keys.create(ctx, l.key, l.data, l.life); errors.Is(err, errConflict) {
+			err = nil
+		}
+	}
+	if err == nil && !bytes.Equal(h.data, l.data) {
+		return 0, ErrFenced
+	}
+	return h.revision, err
+}
 
 // Check asks the store whether the caller still has the lease, and reacquires it if it is free: ErrFenced if another
 // holder has it, or an error wrapping ErrUnavailable. A reacquired lease is not renewed.
 func (l *Lease) Check(ctx context.Context) error {
-	_, err := l.keys.change(ctx, l.key, func(h held) (*write, error) {
-		switch {
-		case !h.exists():
-			return &write{data: l.data, ttl: l.life}, nil
-		case l.takenBy(h):
-			return nil, ErrFenced
-		}
-		return nil, nil
-	})
+	_, err := l.own(ctx)
 	return err
 }
 
@@ -170,14 +181,13 @@ func (l *Lease) Release() {
 		l.losing.Do(func() {}) // a released lease can't be lost
 		ctx, cancel := context.WithTimeout(context.Background(), l.wait)
 		defer cancel()
-		w := &write{remove: true}
-		_, err := l.keys.set(ctx, l.key, w, l.revision, func(h held) (*write, error) {
-			if !h.exists() || l.takenBy(h) {
-				return nil, nil
+		_, err := l.keys.remove(ctx, l.key, l.revision)
+		if errors.Is(err, ErrChanged) {
+			if h, got := l.keys.get(ctx, l.key); got == nil && bytes.Equal(h.data, l.data) {
+				_, err = l.keys.remove(ctx, l.key, h.revision)
 			}
-			return w, nil
-		})
-		if err != nil && !errors.Is(err, errClosed) {
+		}
+		if err != nil && !errors.Is(err, ErrChanged) && !errors.Is(err, errNone) && !errors.Is(err, errClosed) {
 			l.log.Warn("store_lease_not_released", "bucket", l.name, "error", err)
 		}
 	})

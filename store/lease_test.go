@@ -22,8 +22,8 @@ type oneKey struct {
 	mood     func(write func()) error // of a write; nil performs it
 }
 
-// be changes the bucket.
-func (k *oneKey) be(f func()) {
+// set changes the bucket.
+func (k *oneKey) set(f func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	f()
@@ -44,53 +44,51 @@ func (k *oneKey) has() string {
 	return string(k.value())
 }
 
-// read returns the present value; mu is held.
-func (k *oneKey) read() held {
-	if k.value() == nil {
-		return held{}
-	}
-	return held{data: k.data, revision: k.revision}
-}
-
-// write is every write. Like a bucket's, it decides again with the value if the key has another revision.
-func (k *oneKey) write(w *write, expected uint64, again func(held) (*write, error)) (held, error) {
+func (k *oneKey) get(context.Context, string) (held, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var is held
+	if k.value() == nil {
+		return held{}, errNone
+	}
+	return held{data: k.data, revision: k.revision}, nil
+}
+
+// write is every write; it returns refused if may is false.
+func (k *oneKey) write(data []byte, ttl time.Duration, refused error, may func() bool) (uint64, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	var err error
 	carryOut := func() {
-		if is = k.read(); is.revision != expected {
-			if w, err = again(is); w == nil || err != nil {
-				return
-			}
+		if err = refused; may() {
+			err = nil
+			k.revision++
+			k.data, k.end = data, time.Now().Add(ttl)
 		}
-		k.revision++
-		k.data, k.end = w.data, time.Now().Add(w.ttl)
-		is = held{data: w.data, revision: k.revision, removed: w.remove}
 	}
 	if k.mood != nil {
 		if failed := k.mood(carryOut); failed != nil {
-			return held{}, failed
+			return 0, failed
 		}
-		return is, err
+		return k.revision, err
 	}
 	carryOut()
-	return is, err
+	return k.revision, err
 }
 
-func (k *oneKey) set(_ context.Context, _ string, w *write, expected uint64, again func(held) (*write, error)) (held, error) {
-	return k.write(w, expected, again)
-}
-
-func (k *oneKey) change(_ context.Context, _ string, decide func(held) (*write, error)) (held, error) {
-	k.mu.Lock()
-	is := k.read()
-	k.mu.Unlock()
-	w, err := decide(is)
-	if w == nil || err != nil {
-		return is, err
+func (k *oneKey) create(_ context.Context, _ string, data []byte, ttl time.Duration) (held, error) {
+	revision, err := k.write(data, ttl, errConflict, func() bool { return k.value() == nil })
+	if err != nil {
+		return held{data: k.data, revision: k.revision}, err
 	}
-	return k.write(w, is.revision, decide)
+	return held{data: data, revision: revision}, nil
+}
+
+func (k *oneKey) replace(_ context.Context, _ string, data []byte, expected uint64, ttl time.Duration) (uint64, error) {
+	return k.write(data, ttl, ErrChanged, func() bool { return k.value() != nil && k.revision == expected })
+}
+
+func (k *oneKey) remove(_ context.Context, _ string, expected uint64) (uint64, error) {
+	return k.write(nil, 0, ErrChanged, func() bool { return k.value() != nil && k.revision == expected })
 }
 
 // away is the mood of an unreachable bucket.
@@ -114,7 +112,7 @@ type leased struct {
 func takeLease(t *testing.T) *leased {
 	t.Helper()
 	l := &leased{keys: &oneKey{}, done: make(chan struct{})}
-	h, err := l.keys.write(&write{data: []byte("mine"), ttl: 30 * time.Second}, 0, nil)
+	h, err := l.keys.create(t.Context(), "k", []byte("mine"), 30*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +147,7 @@ func TestLeaseIsLostBeforeItsLifeEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, end := takeLease(t), make(chan struct{})
-				l.keys.be(func() { l.keys.mood = mood(l.keys, end) })
+				l.keys.set(func() { l.keys.mood = mood(l.keys, end) })
 				pass(27*time.Second - time.Millisecond)
 				if l.losses.Load() != 0 {
 					t.Error("the holder was informed too early")
@@ -185,9 +183,9 @@ func TestLeaseOutlivesAShortAbsence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := takeLease(t)
 		for range 5 {
-			l.keys.be(func() { l.keys.mood = away })
+			l.keys.set(func() { l.keys.mood = away })
 			pass(16 * time.Second)
-			l.keys.be(func() { l.keys.mood = nil })
+			l.keys.set(func() { l.keys.mood = nil })
 			pass(15 * time.Second)
 			if l.losses.Load() != 0 || l.keys.has() != "mine" {
 				t.Fatalf("informed %d times, the key has %q", l.losses.Load(), l.keys.has())
@@ -205,23 +203,23 @@ func TestLeaseOutlivesAShortAbsence(t *testing.T) {
 func TestLeaseKnowsItsOwnWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := takeLease(t)
-		l.keys.be(func() { l.keys.mood = deaf })
+		l.keys.set(func() { l.keys.mood = deaf })
 		pass(25500 * time.Millisecond)
-		l.keys.be(func() { l.keys.mood = nil })
+		l.keys.set(func() { l.keys.mood = nil })
 		pass(time.Minute)
 		if l.losses.Load() != 0 {
 			t.Error("its own write counts as another's")
 		}
-		l.keys.be(func() { l.keys.mood = deaf })
+		l.keys.set(func() { l.keys.mood = deaf })
 		pass(11 * time.Second)
-		l.keys.be(func() { l.keys.mood = nil })
+		l.keys.set(func() { l.keys.mood = nil })
 		l.Release()
 		if l.keys.has() != "" {
 			t.Errorf("after its release the key has %q", l.keys.has())
 		}
 
 		l = takeLease(t)
-		l.keys.be(func() { l.keys.mood = deaf })
+		l.keys.set(func() { l.keys.mood = deaf })
 		pass(27 * time.Second)
 		if l.losses.Load() != 1 {
 			t.Error("an unacknowledged renewal counts")
@@ -234,12 +232,12 @@ func TestLeaseKnowsItsOwnWrites(t *testing.T) {
 func TestLeaseIsTakenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := takeLease(t)
-		l.keys.be(func() { l.keys.data = nil })
+		l.keys.set(func() { l.keys.data = nil })
 		pass(10 * time.Second)
 		if l.losses.Load() != 0 || l.keys.has() != "mine" {
 			t.Errorf("informed %d times, the key has %q", l.losses.Load(), l.keys.has())
 		}
-		l.keys.be(func() { l.keys.data, l.keys.end = []byte("theirs"), time.Now().Add(time.Hour); l.keys.revision++ })
+		l.keys.set(func() { l.keys.data, l.keys.end = []byte("theirs"), time.Now().Add(time.Hour); l.keys.revision++ })
 		pass(10 * time.Second)
 		if l.losses.Load() != 1 {
 			t.Error("the holder continues after another one took the lease")
@@ -278,7 +276,7 @@ func TestLeaseEndsInSilence(t *testing.T) {
 func TestLeaseCountsFromTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := takeLease(t)
-		l.keys.be(func() {
+		l.keys.set(func() {
 			l.keys.mood = func(write func()) error {
 				write()
 				l.keys.mood = away

@@ -14,8 +14,9 @@ import (
 // the operating system releases when the process ends.
 const lockName = "voicegw.lock"
 
-// lockFolder locks a folder for this Store until the returned file is closed.
-func lockFolder(dir string) (*os.File, error) {
+type folderLock struct{ file *os.File }
+
+func lockFolder(dir string) (*folderLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store: cannot create the data folder %s; use one that this user may write to: %w", dir, err)
 	}
@@ -33,22 +34,23 @@ func lockFolder(dir string) (*os.File, error) {
 			fmt.Errorf("%w: %s is open in %s; stop that process, or use another data folder (several nodes share a NATS "+
 				"cluster by URL, not a folder)", ErrInUse, dir, holder(file))
 	}
-	if err := sign(file); err != nil {
+	l := &folderLock{file: file}
+	if err := l.sign(); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: cannot write to the data folder %s; check whether the disk is full: %w", dir, err),
-			file.Close())
+			l.release())
 	}
-	return file, nil
+	return l, nil
 }
 
 // sign writes the lock's holder for the error of a second Open. It also reveals early whether the disk accepts writes.
-func sign(file *os.File) error {
-	if err := file.Truncate(0); err != nil {
+func (l *folderLock) sign() error {
+	if err := l.file.Truncate(0); err != nil {
 		return err
 	}
-	if _, err := file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
+	if _, err := l.file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
 		return err
 	}
-	return file.Sync()
+	return l.file.Sync()
 }
 
 func holder(file *os.File) string {
@@ -57,6 +59,13 @@ func holder(file *os.File) string {
 		return fmt.Sprintf("process %d", pid)
 	}
 	return "another process"
+}
+
+func (l *folderLock) release() error {
+	if err := l.file.Close(); err != nil {
+		return fmt.Errorf("store: release the lock: %w", err)
+	}
+	return nil
 }
 
 // errLocked is returned by tryLock if another process has the lock.

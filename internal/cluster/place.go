@@ -32,6 +32,7 @@ type place struct {
 	owned   *store.Owned      // nil until the first record is written
 	noted   *store.Checkpoint // a checkpoint to write once owned is set
 	settled bool              // the first record was written or has failed permanently
+	await   chan struct{}     // closed with settled; nil without waiters
 	queued  bool              // in the node's queue or with a writer
 	writing chan struct{}     // closed when the current writer is done; nil without one
 	lost    []func()          // callbacks for when another node takes the session
@@ -46,7 +47,7 @@ func (n *Node) newPlace(r store.SessionRecord, owned *store.Owned) *place {
 	if owned == nil {
 		r.State = store.SessionLive // Directory.Enter sets it too, and Update writes the whole record
 		p.next = &r
-		p.changes.made++ // the first record is not written yet
+		p.changes.changed = true // the first record is not written yet
 		return p
 	}
 	p.holds(owned)
@@ -158,8 +159,9 @@ func (p *place) entered(owned *store.Owned, wrote *store.SessionRecord, err erro
 	if err != nil {
 		p.n.o.Logger.Warn("session missing from the directory: its client can resume on this node only",
 			"session_id", wrote.ID, "error", err)
-		p.next, p.settled = nil, true
+		p.next = nil
 		p.changes.stop()
+		p.settle()
 		return
 	}
 	p.holds(owned)
@@ -168,10 +170,20 @@ func (p *place) entered(owned *store.Owned, wrote *store.SessionRecord, err erro
 	}
 }
 
+// settle releases the waiters for owned. The caller must hold mu.
+func (p *place) settle() {
+	p.settled = true
+	if p.await != nil {
+		close(p.await)
+		p.await = nil
+	}
+}
+
 // holds records that the session's record was written, and writes whatever waited for that. The caller must hold mu,
 // unless it is the only user of the place.
 func (p *place) holds(owned *store.Owned) {
-	p.owned, p.settled = owned, true
+	p.owned = owned
+	p.settle()
 	owned.WhenLost(p.taken)
 	if p.noted != nil && !p.over {
 		p.note(*p.noted)
@@ -196,7 +208,7 @@ func (p *place) Update(change func(*store.SessionRecord)) {
 	next := p.record()
 	change(&next)
 	p.next = &next
-	p.changes.made++
+	p.changes.changed = true
 	p.soon()
 }
 
@@ -246,15 +258,18 @@ func (p *place) Keep(ctx context.Context) error {
 	return p.n.o.Checkpoints.Flush(ctx, owned.Record().ID) //nolint:wrapcheck // it names the store
 }
 
-// awaitEntry waits until the first record was written or has failed permanently, or the session is over.
 func (p *place) awaitEntry(ctx context.Context) error {
-	var entered <-chan struct{} // nil if nothing is to wait for
 	p.mu.Lock()
-	if !p.settled {
-		entered = p.changes.written()
+	if p.settled {
+		p.mu.Unlock()
+		return nil
 	}
+	if p.await == nil {
+		p.await = make(chan struct{})
+	}
+	known := p.await
 	p.mu.Unlock()
-	return waitFor(ctx, entered)
+	return waitFor(ctx, known)
 }
 
 // waitFor waits until a channel is closed; nil returns at once.
@@ -308,7 +323,7 @@ func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 	p.over, p.ending = p.left, p.ending || p.left
 	if p.next == nil {
 		p.next = &record // it may have been written as released
-		p.changes.made++
+		p.changes.changed = true
 	}
 	p.soon()
 	return err //nolint:wrapcheck // it names the store
@@ -475,58 +490,51 @@ func (n *Node) settle(ctx context.Context, d *doubt) (more bool, err error) {
 	return false, nil
 }
 
-// unwritten counts a record's changes and has the waiters for those that are not in the store. The mutex of its place
-// guards it.
+// unwritten tracks a record's changes that are not in the store, and their waiters. The mutex of its place guards it.
 type unwritten struct {
-	made    uint64 // so far
-	begun   uint64 // of those, in the current write or the last one
-	stored  uint64
-	never   bool // nothing more will be written
-	waiters []waiter
-}
-
-type waiter struct {
-	made uint64        // the changes that it waits for; waiters are in this order
-	done chan struct{} // closed when they are stored or never will be
+	changed bool            // since the last write began
+	writes  bool            // a write is in progress
+	never   bool            // nothing more will be written
+	waiters []chan struct{} // closed when their changes are stored
+	now     int             // the first of them wait for the current write, the others for the next
 }
 
 // written returns a channel that is closed when all changes are stored or never will be.
 func (u *unwritten) written() <-chan struct{} {
 	done := make(chan struct{})
-	u.waiters = append(u.waiters, waiter{u.made, done})
-	u.release()
+	if u.never || !u.changed && !u.writes {
+		close(done)
+		return done
+	}
+	u.waiters = append(u.waiters, done)
+	if !u.changed {
+		u.now++ // then no others wait for the next write
+	}
 	return done
 }
 
-// awaited reports whether a caller waits for the next write.
-func (u *unwritten) awaited() bool {
-	last := len(u.waiters) - 1
-	return last >= 0 && u.waiters[last].made > u.begun
-}
+func (u *unwritten) awaited() bool { return len(u.waiters) > u.now }
 
-func (u *unwritten) begin() { u.begun = u.made }
+func (u *unwritten) begin() { u.changed, u.writes, u.now = false, true, len(u.waiters) }
 
 // end marks the end of the write; again means it will be retried.
 func (u *unwritten) end(again bool) {
-	if again {
-		u.begun = u.stored
+	u.writes = false
+	if again && !u.never {
+		u.changed, u.now = true, 0
 		return
 	}
-	u.stored = u.begun
-	u.release()
+	u.release(u.now)
 }
 
 func (u *unwritten) stop() {
 	u.never = true
-	u.release()
+	u.release(len(u.waiters))
 }
 
-func (u *unwritten) release() {
-	u.waiters = slices.DeleteFunc(u.waiters, func(w waiter) bool {
-		if u.never || w.made <= u.stored {
-			close(w.done)
-			return true
-		}
-		return false
-	})
+func (u *unwritten) release(n int) {
+	for _, done := range u.waiters[:n] {
+		close(done)
+	}
+	u.waiters, u.now = slices.Clone(u.waiters[n:]), 0
 }

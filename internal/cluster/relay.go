@@ -232,7 +232,7 @@ func (f flushing) Write(p []byte) (int, error) {
 const tlsBlock = 2 << 10
 
 // carry writes first and then everything from src to dst, and returns the number of bytes written.
-func carry(dst io.Writer, src io.ReadWriteCloser, first []byte) int64 {
+func carry(dst io.Writer, src io.Reader, first []byte) int64 {
 	var done int64
 	if len(first) > 0 {
 		n, err := dst.Write(first)
@@ -240,15 +240,20 @@ func carry(dst io.Writer, src io.ReadWriteCloser, first []byte) int64 {
 			return done
 		}
 	}
-	wait, ok := src.(*nonblock.Conn)
-	switch {
-	case ok:
-	case underTLS(src) != nil:
-		// The end of either side ends the relay, whatever the error.
-		n, _ := io.CopyBuffer(struct{ io.Writer }{dst}, struct{ io.Reader }{src}, make([]byte, tlsBlock))
-		return done + n
-	default:
-		wait = nonblock.Wrap(src)
+	wait, ok := src.(interface {
+		ReadInto(room nonblock.Room) (int, error)
+	})
+	if !ok {
+		conn, isConn := src.(net.Conn)
+		if underTLS(src) != nil {
+			n, _ := io.CopyBuffer(struct{ io.Writer }{dst}, struct{ io.Reader }{src}, make([]byte, tlsBlock))
+			return done + n
+		}
+		if !isConn {
+			n, _ := io.Copy(dst, src) // the end of either side ends the relay, whatever the error
+			return done + n
+		}
+		wait = nonblock.Wrap(conn)
 	}
 	var b nonblock.Borrowed
 	for {

@@ -64,7 +64,7 @@ func TestAPlaceIsQueuedOnce(t *testing.T) {
 	if len(n.writes.urgent)+len(n.writes.others) != 0 {
 		t.Error("a place that a writer has was queued again")
 	}
-	if n.writes.put(p, p.awaited()); len(n.writes.urgent) != 1 {
+	if n.writes.again(p, p.awaited()); len(n.writes.urgent) != 1 {
 		t.Error("the next write of a place with a waiting caller is not urgent")
 	}
 	p.Written()

@@ -62,10 +62,7 @@ func (f *fifo) pop() *place {
 	return p
 }
 
-// put queues a place at the end.
 func (w *writes) put(p *place, urgent bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if urgent {
 		w.urgent.push(p)
 	} else {
@@ -73,12 +70,11 @@ func (w *writes) put(p *place, urgent bool) {
 	}
 }
 
-// enqueue queues a place and starts a writer, unless enough run.
 func (n *Node) enqueue(p *place, urgent bool) {
 	w := &n.writes
-	w.put(p, urgent)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.put(p, urgent)
 	if w.writers < mostWriters {
 		w.writers++
 		w.running.Go(n.write)
@@ -134,7 +130,7 @@ func (n *Node) write() {
 		} else if !n.writes.pause(pauses.NextBackOff()) {
 			continue // abandoned
 		}
-		n.writes.put(p, p.awaited())
+		n.writes.again(p, p.awaited())
 	}
 }
 
@@ -146,6 +142,13 @@ func (w *writes) pause(d time.Duration) bool {
 	case <-w.closing:
 		return false
 	}
+}
+
+// again queues a place at the end; the caller is a writer and continues.
+func (w *writes) again(p *place, urgent bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.put(p, urgent)
 }
 
 // saw records the result of a write. It logs a store failure once for all sessions.

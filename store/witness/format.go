@@ -57,17 +57,6 @@ func (r record) append(to []byte) []byte {
 	return append(to, check[:8]...)
 }
 
-// encode encodes the records of a generation from index first on, written now with so many on disk.
-func encode(list []record, generation, first, settled uint64) []byte {
-	data := make([]byte, 0, len(list)*recordSize)
-	at := time.Now().UnixNano()
-	for i, r := range list {
-		r.generation, r.index, r.settled, r.at = generation, first+uint64(i), settled, at
-		data = r.append(data)
-	}
-	return data
-}
-
 // decode parses a record; ok is false if it is invalid.
 func decode(data []byte) (r record, ok bool) {
 	if len(data) != recordSize || string(data[:4]) != magic {

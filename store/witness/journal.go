@@ -18,10 +18,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,7 +79,10 @@ func Read(dir string) (Contents, error) {
 	c := Contents{ID: j.header.key, Doubt: instant(j.header.when), Latest: instant(j.latest),
 		generation: max(j.generation, mark.generation)}
 	c.Code = fmt.Sprintf("%d-%d", j.generation, j.whole)
-	c.Streams, c.Claims = j.streams, slices.Collect(maps.Values(j.claims))
+	c.Streams = j.streams
+	for _, claim := range j.claims {
+		c.Claims = append(c.Claims, claim)
+	}
 	c.Broken = j.against(mark, markState, file.Name(), &c.Notes)
 	return c, nil
 }
@@ -260,17 +261,23 @@ func (j *Journal) append(claims []Claim) error {
 	seen := j.last
 	j.last = map[Bucket]uint64{}
 	j.mu.Unlock()
-	var list []record
+	now := time.Now().UnixNano()
+	index := j.count
+	var data []byte
+	add := func(r record) {
+		r.generation, r.index, r.settled, r.at = j.generation, index, j.settled, now
+		data = r.append(data)
+		index++
+	}
 	for _, c := range claims {
-		list = append(list, claimRecord(c))
+		add(claimRecord(c))
 	}
 	for b, last := range seen {
-		list = append(list, record{kind: kindStream, bucket: b, number: last})
+		add(record{kind: kindStream, bucket: b, number: last})
 	}
-	if len(list) == 0 {
+	if len(data) == 0 {
 		return nil
 	}
-	data := encode(list, j.generation, j.count, j.settled)
 	offset := int64(j.count) * recordSize
 	for offset+int64(len(data)) > j.size {
 		if _, err := j.file.WriteAt(make([]byte, roomBytes), j.size); err != nil {
@@ -281,7 +288,7 @@ func (j *Journal) append(claims []Claim) error {
 	if _, err := j.file.WriteAt(data, offset); err != nil {
 		return err
 	}
-	j.count += uint64(len(list))
+	j.count = index
 	return nil
 }
 
@@ -304,7 +311,8 @@ func (j *Journal) settle() error {
 }
 
 func (j *Journal) markRecord() []byte {
-	return encode([]record{{kind: kindMark, number: j.settled, key: j.ID}}, j.generation, 0, j.settled)
+	r := record{kind: kindMark, generation: j.generation, settled: j.settled, number: j.settled, at: time.Now().UnixNano(), key: j.ID}
+	return r.append(nil)
 }
 
 // Flush syncs everything to disk.
@@ -352,25 +360,35 @@ func (j *Journal) renew() error {
 	if broken := old.broken(j.settled); broken != "" {
 		return errors.New(broken)
 	}
-	return j.write(Base{Streams: old.streams, Claims: slices.Collect(maps.Values(old.claims))})
+	base := Base{Streams: old.streams}
+	for _, c := range old.claims {
+		base.Claims = append(base.Claims, c)
+	}
+	return j.write(base)
 }
 
 // write creates the next generation and switches to it. disk is held.
 func (j *Journal) write(base Base) error {
-	list := make([]record, 1, 1+len(base.Claims)+len(base.Streams))
-	for b, s := range base.Streams {
-		list = append(list, record{kind: kindStream, bucket: b, number: s.Last, when: nanos(s.Created)})
-	}
 	now := time.Now()
+	next := j.generation + 1
+	data := make([]byte, recordSize, recordSize*(2+len(base.Claims)+len(base.Streams)))
+	index := uint64(1)
+	add := func(r record) {
+		r.generation, r.index, r.at = next, index, now.UnixNano()
+		data = r.append(data)
+		index++
+	}
+	for b, s := range base.Streams {
+		add(record{kind: kindStream, bucket: b, number: s.Last, when: nanos(s.Created)})
+	}
 	for _, c := range base.Claims {
 		if !c.Going && now.Before(c.Until) {
-			list = append(list, claimRecord(c))
+			add(claimRecord(c))
 		}
 	}
 	// The whole generation is on disk before it gets its name.
-	next, count := j.generation+1, uint64(len(list))
-	list[0] = record{kind: kindHeader, number: count, when: nanos(j.Doubt), key: j.ID}
-	data := encode(list, next, 0, count)
+	header := record{kind: kindHeader, generation: next, settled: index, number: index, when: nanos(j.Doubt), at: now.UnixNano(), key: j.ID}
+	copy(data, header.append(nil))
 	size := (int64(len(data))/roomBytes + 1) * roomBytes
 	data = append(data, make([]byte, size-int64(len(data)))...)
 	file, err := replaceFile(j.dir, nextName, journalName, data)
@@ -383,7 +401,7 @@ func (j *Journal) write(base Base) error {
 	}
 	j.info.Store(&info)
 	old := j.file
-	j.file, j.generation, j.count, j.base, j.settled, j.size = file, next, count, count, count, size
+	j.file, j.generation, j.count, j.base, j.settled, j.size = file, next, index, index, index, size
 	if old != nil {
 		_ = old.Close() // superseded
 	}

@@ -114,7 +114,7 @@ type Held struct {
 // Kind is the kind of a finding.
 type Kind string
 
-// The kinds of findings.
+// The kinds of findings. The kinds of findings.
 const (
 	// Missing: required records don't exist.
 	Missing Kind = "missing"
