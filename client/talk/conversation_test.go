@@ -275,6 +275,22 @@ func TestTurnsFollowEachOther(t *testing.T) {
 	}
 }
 
+// TestListen: the first turn begins after the time to listen, the second one as always.
+func TestListen(t *testing.T) {
+	const connects = 100 // ms, which the fake gateway needs
+	for _, listen := range []time.Duration{0, time.Second} {
+		_, events := complete(t, Options{Turns: []Turn{{Text: "hello"}, {Text: "and this?"}}, Listen: listen}, newGateway())
+		pause := voice.DefaultPause.Milliseconds()
+		want := max(listen.Milliseconds(), pause)
+		if at := find(t, events, EventTyped, 1); at < want || at > want+connects+100 {
+			t.Errorf("with %s the first turn began after %d ms", listen, at)
+		}
+		if gap := find(t, events, EventTyped, 2) - find(t, events, EventAnswered, 1); gap < pause || gap > pause+100 {
+			t.Errorf("with %s the second turn began after %d ms", listen, gap)
+		}
+	}
+}
+
 func TestInterruption(t *testing.T) {
 	for name, turns := range map[string][]Turn{"the same again": {question()}, "the next turn": {question(), question()}} {
 		t.Run(name, func(t *testing.T) {
