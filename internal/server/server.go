@@ -111,7 +111,7 @@ func (s *Server) open(ctx context.Context) error {
 	return nil
 }
 
-// openStore opens the data folder, what is stored and the access of clients.
+// openStore opens the data folder, the store and its backends, and decides who may connect.
 func (s *Server) openStore(ctx context.Context) error {
 	var err error
 	if s.dataDir, err = s.host.DataDir(s.cfg); err != nil {
