@@ -83,8 +83,8 @@ var (
 	// OvertakenAnswer gives a voice an answer about an approval request after the user has decided it.
 	OvertakenAnswer = text("The following is about an approval request that the user has already answered, and you know the " +
 		"outcome. Say it only if the user asks: %s")
-	// Meanwhile reports to the working text model that the user has decided an approval request. The voice gets the same text.
-	Meanwhile = text("The user has just answered an approval request. The voice tells the user the outcome; you need not: %s")
+	// UserDecided reports to the working text model that the user has decided an approval request. The voice gets the same text.
+	UserDecided = text("The user has just answered an approval request. The voice tells the user the outcome; you need not: %s")
 	// OwedResult asks a voice for a result that it has not said.
 	OwedResult = text("The user has not heard this result from you. Say it now: %s")
 )

@@ -560,7 +560,7 @@ func (d *delegations) learned(t *task) (news []textmodel.Message) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, text := range t.news {
-		news = append(news, textmodel.Message{Role: textmodel.RoleUser, Text: prompts.Meanwhile(text)})
+		news = append(news, textmodel.Message{Role: textmodel.RoleUser, Text: prompts.UserDecided(text)})
 	}
 	t.news, t.stale = nil, false
 	return news

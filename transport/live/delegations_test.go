@@ -330,7 +330,7 @@ func TestOvertakenQuestion(t *testing.T) {
 			paid(t, sc)
 			send(t, sc.conn, transport.ToolResult{Call: find.Call, Output: json.RawMessage("{}")})
 			answering := testutil.WaitNext(t, "a prompt", sc.s.model.asked)
-			if answering.last().Text != prompts.Meanwhile("It is paid.") {
+			if answering.last().Text != prompts.UserDecided("It is paid.") {
 				t.Errorf("the prompt ends with %+v", answering.last())
 			}
 			answering.reply <- textmodel.Reply{Text: "Ada is in Vienna."}
