@@ -42,7 +42,7 @@ unit: ## Run only the Go tests, with the race detector and then those that need 
 	./scripts/unit
 	./scripts/test-norace.sh
 
-model: ## Explore every state of the protocol models (MODEL=Deeds for one of them)
+model: ## Explore every state of the protocol models (MODEL=SideEffects for one of them)
 	./scripts/model $(MODEL)
 
 chaos: ## Run 200 sessions for 3 minutes with faults of every kind (CHAOS_SEED=7)

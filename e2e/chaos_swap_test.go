@@ -128,7 +128,7 @@ func (e *evidence) refusals(f *findings) {
 		}
 		end, over := e.log.ended[v.session]
 		switch {
-		case !over && e.unwritten(v.session):
+		case !over && (e.unwritten(v.session) || e.endUnlogged(v)):
 			e.unknown++
 		case !over || e.pulse.between(v.refusedAt, end.at) > endingTime:
 			f.add(promise, "%s was refused with %d, and its session had not ended: %+v, %s\n\t%s", v.name(), v.code, end, e.links.describe(v.session), strings.Join(v.latest, "\n\t"))
@@ -156,6 +156,13 @@ func (v *visit) astray() bool {
 func (e *evidence) unwritten(session string) bool {
 	at, said := e.log.unsafe[session]
 	return said && e.abandoned(session) && e.stored.slowest(at.Add(-2*time.Second), at) > slowStore
+}
+
+// endUnlogged reports whether the client was away for the grace period and its gateway was killed after it refused the
+// client: the session ended, but its tools ran on, and the end has no log line.
+func (e *evidence) endUnlogged(v *visit) bool {
+	owner := e.links.owner(v.session)
+	return owner != nil && owner.death().After(v.refusedAt) && v.refusedAt.Sub(v.losingAt) >= chaosGrace
 }
 
 // endingTime limits the time from a session's end to its log line: its tools may run until the executor's timeout.

@@ -413,7 +413,7 @@ func (at *restoring) begin(s *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at.settleDraft(s, settled, again)
-	token := s.client.tokens.next(at.resume.Token, now)
+	token := s.client.tokens.next(at.resume.Token)
 	s.place.Update(func(is *store.SessionRecord) {
 		s.client.tokens.writeTo(is)
 		// Until the client has the new token, the earlier ones are valid.

@@ -177,7 +177,7 @@ func (m *Manager) enroll(s *session) (token string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	token = s.client.tokens.next("", time.Now())
+	token = s.client.tokens.next("")
 	if m.options().Cluster != nil {
 		s.place = m.options().Cluster.Enter(s.record())
 	}

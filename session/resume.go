@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 	"unique"
@@ -93,7 +94,7 @@ func (g *startup) mayResume(s *session, a *Admission, c Client) *Cause {
 	if c.Gone() {
 		return causeGone // it may have reconnected since; this connection must not replace that one
 	}
-	if !s.client.tokens.valid(g.start.Resume.Token, time.Now()) || a.Origin != s.origin ||
+	if !s.client.tokens.valid(g.start.Resume.Token) || a.Origin != s.origin ||
 		!namesUser(g.start, s.user.String(), clientID(s.start)) || !mayComeBack(a.Principal, s.principal.Value(), s.user.String()) {
 		return causeResume
 	}
@@ -132,7 +133,7 @@ func (g *startup) attachAgain(s *session, a *Admission, c Client) (*attachment, 
 		return sounds && ms < firstSound.Milliseconds()
 	})
 	at := s.attach(c)
-	token := s.client.tokens.next(r.Token, now)
+	token := s.client.tokens.next(r.Token)
 	who := s.principal.Value()
 	if sameCredentials(a.Principal, who) {
 		who.Expires, who.Mark = a.Principal.Expires, a.Principal.Mark // a token may have been renewed
@@ -262,24 +263,20 @@ type tokens struct {
 	// safe is closed when spare's hash is stored, so that it also works in other processes; nil without a spare.
 	safe      <-chan struct{}
 	newestKey sealKey // derived from the newest token
-	// before is the token that the client used last; nil once the client has received the newest.
+	// before is the token that the client used last, which stays valid until the client has received the newest: any
+	// number of answers may be lost, for any time. Nil afterwards.
 	before *formerToken
 }
 
-// formerToken is valid until the client has received the next token, and at most until until.
 type formerToken struct {
-	hash  [sha256.Size]byte
-	key   sealKey
-	until time.Time
+	hash [sha256.Size]byte
+	key  sealKey
 }
-
-// tokenOverlap is how long the previous token stays valid, for a client that did not receive its session.started.
-const tokenOverlap = 10 * time.Second
 
 const tokenBytes = 32
 
 // used is the token that the client came with; empty at the session's beginning.
-func (t *tokens) next(used string, now time.Time) string {
+func (t *tokens) next(used string) string {
 	token := t.spare
 	if token == "" {
 		token = newToken()
@@ -287,7 +284,7 @@ func (t *tokens) next(used string, now time.Time) string {
 	t.newest, t.spare = sha256.Sum256([]byte(token)), newToken()
 	t.newestKey = keyOf(token)
 	if used != "" {
-		t.before = &formerToken{sha256.Sum256([]byte(used)), keyOf(used), now.Add(tokenOverlap)}
+		t.before = &formerToken{sha256.Sum256([]byte(used)), keyOf(used)}
 	}
 	return token
 }
@@ -369,29 +366,26 @@ func (t *tokens) keys() []sealKey {
 func (t *tokens) writeTo(r *store.SessionRecord) {
 	spare := sha256.Sum256([]byte(t.spare))
 	r.TokenHashes = []string{hex.EncodeToString(t.newest[:]), hex.EncodeToString(spare[:])}
-	r.OldTokenHash, r.OldTokenUntil = "", time.Time{}
+	r.OldTokenHash = ""
 	if b := t.before; b != nil {
-		r.OldTokenHash, r.OldTokenUntil = hex.EncodeToString(b.hash[:]), b.until
+		r.OldTokenHash = hex.EncodeToString(b.hash[:])
 	}
 }
 
-func (t *tokens) valid(token string, now time.Time) bool {
+func (t *tokens) valid(token string) bool {
 	hash := sha256.Sum256([]byte(token))
 	newest := subtle.ConstantTimeCompare(hash[:], t.newest[:]) == 1
-	before := t.before != nil && subtle.ConstantTimeCompare(hash[:], t.before.hash[:]) == 1 && now.Before(t.before.until)
+	before := t.before != nil && subtle.ConstantTimeCompare(hash[:], t.before.hash[:]) == 1
 	return newest || before
 }
 
 // Opens returns nil if the visitor may resume the session of that record: it has a token, the page's origin, no other
 // user's name, and sufficient credentials. Otherwise the error is ErrNoSession or, for other audio rates, a *Cause.
-func (v Visitor) Opens(r store.SessionRecord, now time.Time) error {
+func (v Visitor) Opens(r store.SessionRecord) error {
 	hash := sha256.Sum256([]byte(v.Start.Resume.Token))
 	shown, valid := []byte(hex.EncodeToString(hash[:])), 0
-	for _, known := range r.TokenHashes {
+	for _, known := range append(slices.Clone(r.TokenHashes), r.OldTokenHash) {
 		valid |= subtle.ConstantTimeCompare(shown, []byte(known))
-	}
-	if now.Before(r.OldTokenUntil) {
-		valid |= subtle.ConstantTimeCompare(shown, []byte(r.OldTokenHash))
 	}
 	switch {
 	case valid != 1, v.Origin != r.Origin, !namesUser(v.Start, r.User, r.ClientID), r.InputRate == 0,

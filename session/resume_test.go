@@ -248,7 +248,7 @@ func changed(token string) string {
 }
 
 // TestTokens (S6): a token opens one attachment, an old token none. The token before the newest works until the client
-// has sent something, for at most ten seconds; every refusal is the same.
+// has sent something; every refusal is the same.
 func TestTokens(t *testing.T) {
 	refused := func(t *testing.T, r *returning, what, text, origin string) {
 		t.Helper()
@@ -280,15 +280,44 @@ func TestTokens(t *testing.T) {
 		r.conn.say(`{"type":"ping","t":1}`)
 		synctest.Wait()
 		refused(t, r, "a token that was used, and confirmed", strings.Replace(r.start(""), second, first, 1), "")
-		r.lose()
-		r.comeBack("")
-		r.read(-1)
-		pass(tokenOverlap)
-		refused(t, r, "a token that is too old", strings.Replace(r.start(""), r.token, second, 1), "")
 		if s := r.st.only(); s.isOver() || s.client.attachment() == nil {
 			t.Error("refused attempts have ended the session, or its connection")
 		}
 	})
+}
+
+// TestAnswersToResumesAreLost: the answers to a client's attempts to resume, with its next tokens, are lost. It resumes with
+// the token that it has whenever the network is back: on its gateway, or on another one when that has died.
+func TestAnswersToResumesAreLost(t *testing.T) {
+	for name, dies := range map[string]bool{"the gateway lives": false, "the gateway dies": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newShelf()
+				r, _ := beginsAt(t, f.stage(t, "a", remembering, nil))
+				for range 3 {
+					r.lose()
+					pass(25 * time.Second)
+					r.comeBack("")
+				}
+				if dies {
+					f.kill("a")
+					r.st = f.stage(t, "b", remembering, nil)
+				} else {
+					r.lose()
+				}
+				pass(25 * time.Second)
+				r.comeBack("")
+				if dies {
+					r.st.fake.Accept(t)
+				}
+				synctest.Wait()
+				r.read(-1)
+				if started := r.conn.last(t, "session.started"); started["session_id"] != r.id || started["resumed"] != true {
+					t.Errorf("the client got %v", started)
+				}
+			})
+		})
+	}
 }
 
 // TestTooManyTries: attempts with wrong tokens are limited, whether the session exists or not, and do not prevent its

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"voicegw/store"
 )
@@ -116,8 +115,8 @@ func (n shelfNode) Take(_ context.Context, v Visitor) (*Taken, error) {
 	switch {
 	case !ok || r.State == store.SessionOver:
 		return nil, ErrNoSession
-	case v.Opens(r, time.Now()) != nil:
-		return nil, v.Opens(r, time.Now())
+	case v.Opens(r) != nil:
+		return nil, v.Opens(r)
 	case r.Node == n.id && r.State != store.SessionMoving:
 		return nil, ErrNoSession
 	case r.State != store.SessionMoving && !n.dead[r.Node]:

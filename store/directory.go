@@ -60,10 +60,9 @@ type SessionRecord struct {
 	// EndedAt is when the session ended; zero before.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 	// TokenHashes are the hexadecimal SHA-256 of the resume tokens, which are never stored. OldTokenHash is the previous
-	// token's, valid until OldTokenUntil.
-	TokenHashes   []string  `json:"token_hashes,omitempty"`
-	OldTokenHash  string    `json:"old_token_hash,omitempty"`
-	OldTokenUntil time.Time `json:"old_token_until,omitzero"`
+	// token's; empty once the client has received the newest.
+	TokenHashes  []string `json:"token_hashes,omitempty"`
+	OldTokenHash string   `json:"old_token_hash,omitempty"`
 	// Origin is the only origin whose pages may resume it; empty for any client.
 	Origin string `json:"origin,omitempty"`
 	// ToolsVersion is the node's registry version.

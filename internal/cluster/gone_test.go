@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -131,5 +132,21 @@ func TestAnOlderNodeDoesNotConfirm(t *testing.T) {
 	}
 	if err := <-went; err != nil {
 		t.Error(err)
+	}
+}
+
+// ownDirectory says that a session belongs to this node.
+type ownDirectory struct{ Directory }
+
+func (ownDirectory) Find(context.Context, string) (store.SessionRecord, error) {
+	return store.SessionRecord{ID: "voice-1", Node: "a", State: store.SessionLive}, nil
+}
+
+// TestNodeDoesNotDialItself: a node whose record of a session is old, or in doubt, does not carry the client to itself.
+func TestNodeDoesNotDialItself(t *testing.T) {
+	n := NewNode(NodeOptions{Directory: ownDirectory{}, Self: func() string { return "a" }}) // without Nodes: asking them would panic
+	v := session.Visitor{Start: &protocol.Start{Resume: &protocol.Resume{SessionID: "voice-1"}}}
+	if _, err := n.reach(t.Context(), v, nil); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("the session was found elsewhere: %v", err)
 	}
 }

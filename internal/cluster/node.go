@@ -100,8 +100,8 @@ func (n *Node) reach(ctx context.Context, v session.Visitor, conn *protocol.Conn
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the store
 	}
-	if r.State == store.SessionOver || r.State == store.SessionMoving {
-		return nil, store.ErrUnknown // no node runs it
+	if r.State == store.SessionOver || r.State == store.SessionMoving || n.o.Self != nil && r.Node == n.o.Self() {
+		return nil, store.ErrUnknown // no other node runs it
 	}
 	node, err := n.o.Nodes.Find(ctx, r.Node)
 	if err != nil {
@@ -144,7 +144,7 @@ func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, err
 	case found.State == store.SessionOver:
 		return nil, session.ErrNoSession
 	}
-	if err := v.Opens(found, time.Now()); err != nil {
+	if err := v.Opens(found); err != nil {
 		return nil, err //nolint:wrapcheck // it is the same error
 	}
 	if found.State != store.SessionMoving {
