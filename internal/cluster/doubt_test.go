@@ -119,9 +119,9 @@ func TestUncertainTakeover(t *testing.T) {
 	}
 }
 
-// TestASessionThatCannotContinueIsGivenBack: a node has taken a session but cannot continue it, and the store does not
-// answer when the node gives it back. The session does not stay with the node: it can be taken a moment later.
-func TestASessionThatCannotContinueIsGivenBack(t *testing.T) {
+// orphaned returns a node, the client of a session whose own node is gone, and the session's store.
+func orphaned(t *testing.T) (*Node, session.Visitor, *store.Store) {
+	t.Helper()
 	address := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
 	first, kept := nodeAt(t, address)
 	own, err := store.Open(t.Context(), store.Options{URL: "nats://" + address, Logger: slog.New(slog.DiscardHandler)})
@@ -141,6 +141,38 @@ func TestASessionThatCannotContinueIsGivenBack(t *testing.T) {
 	p := first.Enter(store.SessionRecord{ID: "voice-1", User: "ada", TokenHashes: []string{hex.EncodeToString(hash[:])}, InputRate: 16000, OutputRate: 24000})
 	testutil.WaitClosed(t, "the session is entered", p.Written())
 	visitor := session.Visitor{Start: &protocol.Start{InputRate: 16000, OutputRate: 24000, Resume: &protocol.Resume{SessionID: "voice-1", Token: "the token"}}}
+	return n, visitor, kept
+}
+
+// TestATakeoverOutOfTimeIsUndone: the store is too slow for a takeover. The node has no time left for it, and still gives the
+// session back at once, so that the client's next attempt begins with a free session.
+func TestATakeoverOutOfTimeIsUndone(t *testing.T) {
+	n, visitor, kept := orphaned(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	n.o.Checkpoints, n.keepTime = lateCheckpoints{n.o.Checkpoints, cancel}, testutil.WaitLimit
+	if _, err := n.Take(ctx, visitor); !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("the takeover ended with %v", err)
+	}
+	if r, err := kept.Directory.Find(t.Context(), "voice-1"); err != nil || r.State != store.SessionMoving || n.inDoubt("voice-1") {
+		t.Errorf("the record is %+v, %v", r, err)
+	}
+}
+
+// lateCheckpoints answers Load after the time of the caller is over.
+type lateCheckpoints struct {
+	Checkpoints
+	over func()
+}
+
+func (c lateCheckpoints) Load(ctx context.Context, _ string) (store.Checkpoint, error) {
+	c.over()
+	return store.Checkpoint{}, fmt.Errorf("%w: %w", store.ErrUnavailable, ctx.Err())
+}
+
+// TestASessionThatCannotContinueIsGivenBack: a node has taken a session but cannot continue it, and the store does not
+// answer when the node gives it back. The session does not stay with the node: it can be taken a moment later.
+func TestASessionThatCannotContinueIsGivenBack(t *testing.T) {
+	n, visitor, kept := orphaned(t)
 	taken, err := n.Take(t.Context(), visitor)
 	if err != nil {
 		t.Fatal(err)

@@ -46,8 +46,10 @@ type NodeOptions struct {
 // Node is this process as a member of the cluster, or as the successor of a dead process. It implements session.Cluster.
 // It may be used concurrently.
 type Node struct {
-	o        NodeOptions   // immutable
-	keepTime time.Duration // the time limit of place.keep; immutable
+	// Immutable. keepTime limits the end of a release or takeover whose own time is over.
+	o        NodeOptions
+	keepTime time.Duration
+
 	writes   writes
 	doubtful sync.Map // unresolved doubts by session
 }
@@ -66,7 +68,10 @@ func (n *Node) Enter(r store.SessionRecord) session.Place {
 	return p
 }
 
-const findTime = 5 * time.Second
+const (
+	findTime = 5 * time.Second
+	ownTime  = 10 * time.Second
+)
 
 // Carry implements session.Cluster.
 func (n *Node) Carry(ctx context.Context, v session.Visitor, c session.Client) (carried bool) {
@@ -130,39 +135,52 @@ func (n *Node) reach(ctx context.Context, v session.Visitor, conn *protocol.Conn
 
 // Take implements session.Cluster.
 func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, error) {
-	ctx, cancel := context.WithTimeout(ctx, findTime)
-	defer cancel()
 	if n.inDoubt(v.Start.Resume.SessionID) {
 		return nil, session.ErrElsewhere // still unresolved; retry
 	}
-	found, err := n.o.Directory.Find(ctx, v.Start.Resume.SessionID)
-	switch {
-	case errors.Is(err, store.ErrUnknown):
-		return nil, session.ErrNoSession
-	case err != nil:
-		return nil, err //nolint:wrapcheck // it names the store
-	case found.State == store.SessionOver:
-		return nil, session.ErrNoSession
-	}
-	if err := v.Opens(found); err != nil {
-		return nil, err //nolint:wrapcheck // it is the same error
-	}
-	if found.State != store.SessionMoving {
-		if n.o.Self != nil && found.Node == n.o.Self() {
-			return nil, session.ErrNoSession // it ran here and has ended
-		}
-		switch gone, err := n.o.Nodes.Gone(ctx, found.Node); {
-		case err != nil:
-			return nil, err //nolint:wrapcheck // it names the store
-		case !gone:
-			return nil, session.ErrElsewhere
-		}
+	found, err := n.orphan(ctx, v)
+	if err != nil {
+		return nil, err
 	}
 	return n.own(ctx, found)
 }
 
-// own makes this node the owner of a session that no node runs.
+// orphan returns the record of the visitor's session if no node runs it. The errors are those of Take.
+func (n *Node) orphan(ctx context.Context, v session.Visitor) (store.SessionRecord, error) {
+	ctx, cancel := context.WithTimeout(ctx, findTime)
+	defer cancel()
+	found, err := n.o.Directory.Find(ctx, v.Start.Resume.SessionID)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return found, session.ErrNoSession
+	case err != nil:
+		return found, err //nolint:wrapcheck // it names the store
+	case found.State == store.SessionOver:
+		return found, session.ErrNoSession
+	}
+	if err := v.Opens(found); err != nil {
+		return found, err //nolint:wrapcheck // it is the same error
+	}
+	if found.State == store.SessionMoving {
+		return found, nil
+	}
+	if n.o.Self != nil && found.Node == n.o.Self() {
+		return found, session.ErrNoSession // it ran here and has ended
+	}
+	switch gone, err := n.o.Nodes.Gone(ctx, found.Node); {
+	case err != nil:
+		return found, err //nolint:wrapcheck // it names the store
+	case !gone:
+		return found, session.ErrElsewhere
+	}
+	return found, nil
+}
+
+// own makes this node the owner of a session that no node runs. It gets more time than the search, because a slow store
+// would otherwise never let a takeover through: a failed one must be undone and begins anew.
 func (n *Node) own(ctx context.Context, found store.SessionRecord) (*session.Taken, error) {
+	ctx, cancel := context.WithTimeout(ctx, ownTime)
+	defer cancel()
 	owned, err := n.o.Directory.Take(ctx, found)
 	switch {
 	case errors.Is(err, store.ErrFenced):
@@ -188,7 +206,9 @@ func (n *Node) own(ctx context.Context, found store.SessionRecord) (*session.Tak
 	case errors.Is(err, store.ErrCorrupt):
 		n.o.Logger.Error("session continues without its checkpoint, which is unreadable", "session_id", found.ID, "error", err)
 	default:
-		return nil, errors.Join(err, p.Return(ctx))
+		more, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.keepTime)
+		defer cancel()
+		return nil, errors.Join(err, p.Return(more))
 	}
 	return taken, nil
 }
@@ -236,8 +256,6 @@ func (n *Node) Lost(ctx context.Context) ([]session.Lost, error) {
 
 // Adopt implements session.Cluster.
 func (n *Node) Adopt(ctx context.Context, found store.SessionRecord) (*session.Taken, error) {
-	ctx, cancel := context.WithTimeout(ctx, findTime)
-	defer cancel()
 	if n.inDoubt(found.ID) {
 		return nil, session.ErrElsewhere // still unresolved; retry
 	}
