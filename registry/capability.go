@@ -189,7 +189,7 @@ func NewPart(data any, parts, bytes int) (Part, error) {
 	case err != nil:
 		return Part{}, err
 	case parts >= MaxParts:
-		return Part{}, fmt.Errorf("registry: %w: this call has given %d parts, and more are not allowed", ErrNotTaken, MaxParts)
+		return Part{}, fmt.Errorf("registry: %w: this call has already given the maximum of %d parts", ErrNotTaken, MaxParts)
 	case bytes+len(encoded) > MaxStream:
 		return Part{}, fmt.Errorf("registry: %w: the parts of this call have more than %d bytes of JSON", ErrNotTaken, MaxStream)
 	}
@@ -278,14 +278,14 @@ var asideForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}(\.[a-z][a-z0-9_]{0,39}
 // Aside checks a message by the rules of [Messenger.Send], and returns the data as JSON. The error wraps ErrNotTaken.
 func Aside(name string, data any) (json.RawMessage, error) {
 	if name == PartName {
-		return nil, fmt.Errorf("registry: %w: the name %q is that of parts of an answer; give them with Stream.Part", ErrNotTaken, PartName)
+		return nil, fmt.Errorf("registry: %w: the name %q is reserved for parts of an answer; give them with Stream.Part", ErrNotTaken, PartName)
 	}
 	return aside(name, data)
 }
 
 func aside(name string, data any) (json.RawMessage, error) {
 	if !asideForm.MatchString(name) {
-		return nil, fmt.Errorf("registry: %w: the name %s must be one to three words of small letters, digits and "+
+		return nil, fmt.Errorf("registry: %w: the name %s must be one to three words of lower-case letters, digits and "+
 			"underscores, joined by dots, as in \"order.packed\"", ErrNotTaken, document.Show(name))
 	}
 	encoded, err := document.Marshal(data)
@@ -316,7 +316,7 @@ func ProgressText(text string) string {
 
 // TooManyAsides is the error for a message or note beyond MaxAsides; what names the kind.
 func TooManyAsides(what string) error {
-	return fmt.Errorf("registry: %w: this call has given %d %s, and more are not allowed", ErrNotTaken, MaxAsides, what)
+	return fmt.Errorf("registry: %w: this call has already given the maximum of %d %s", ErrNotTaken, MaxAsides, what)
 }
 
 // Agents lets a tool read, create and change the gateway's agents. Errors are *ToolError and list all problems. It is

@@ -116,12 +116,12 @@ func TestConfirmWhenRefused(t *testing.T) {
 		`[{"argument": "amount", "abov": 1}]`:                  "/confirmWhen/0/abov: The key \"abov\" is not known",
 		`[{"argument": "amount", "above": "100"}]`:             "/confirmWhen/0/above: \"above\" is a number to compare with",
 		`[{"argument": "kind", "above": 1}]`:                   "/confirmWhen/0/above: \"above\" compares numbers",
-		`[{"argument": "slot.length", "is": "long"}]`:          "/confirmWhen/0/is: \"slot.length\" is of the type integer",
+		`[{"argument": "slot.length", "is": "long"}]`:          "/confirmWhen/0/is: \"slot.length\" has the type integer",
 		`[{"argument": "kind", "is": "gifts"}]`:                "/confirmWhen/0/is: \"gifts\" is not a valid value",
 		`[{"argument": "kind", "not": null}]`:                  "/confirmWhen/0/not: \"not\" compares with a text",
-		`[{"argument": "amount", "empty": true}]`:              "/confirmWhen/0/empty: A text, a list or an object",
+		`[{"argument": "amount", "empty": true}]`:              "/confirmWhen/0/empty: Only a text, a list or an object",
 		`[{"argument": "guests", "empty": 1}]`:                 "/confirmWhen/0/empty: \"empty\" is true or false",
-		`[{"argument": "urgent", "is": 1}, {"argument": "x"}]`: "/confirmWhen/0/is: \"urgent\" is of the type boolean|/confirmWhen/1: A condition has exactly one|/confirmWhen/1/argument: The parameters",
+		`[{"argument": "urgent", "is": 1}, {"argument": "x"}]`: "/confirmWhen/0/is: \"urgent\" has the type boolean|/confirmWhen/1: A condition has exactly one|/confirmWhen/1/argument: The parameters",
 	} {
 		_, problems := spec.Parse([]byte(orderTool(`"confirmWhen": ` + when + `,`)))
 		wants := strings.Split(want, "|")
@@ -136,7 +136,7 @@ func TestConfirmWhenRefused(t *testing.T) {
 		}
 	}
 	never := strings.Replace(orderTool(`"confirmWhen": [{"argument": "amount", "above": 1}],`), `"requiresConfirmation": true`, `"requiresConfirmation": false`, 1)
-	if _, problems := spec.Parse([]byte(never)); len(problems) != 1 || !strings.Contains(problems[0].Message, "no one is ever asked") {
+	if _, problems := spec.Parse([]byte(never)); len(problems) != 1 || !strings.Contains(problems[0].Message, "so none does") {
 		t.Errorf("conditions of a tool that never asks: %v", problems)
 	}
 }
@@ -184,10 +184,10 @@ func TestPreviewForms(t *testing.T) {
 		"{amount|list}":                 "not a list",
 		"{items|list}":                  "list of objects",
 		"{items|list: {price}}":         "not an argument",
-		"{items|list: {count}":          "brace stands alone",
+		"{items|list: {count}":          "single brace",
 		"{guests|list: {name}}":         "not an argument",
 		"{nobody|list}":                 "not an argument",
-		"{items|list: {count|list: x}}": "brace stands alone|names no argument|not an argument",
+		"{items|list: {count|list: x}}": "single brace|names no argument|not an argument",
 	} {
 		_, problems := spec.Parse([]byte(orderTool(`"preview": "` + preview + `",`)))
 		if len(problems) != 1 || problems[0].Path != "/preview" || !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool { return strings.Contains(problems[0].Message, w) }) && !strings.Contains(problems[0].Message, want) {

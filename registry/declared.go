@@ -132,7 +132,7 @@ func (d Declared) check() (params *document.Schema, problems []document.Problem)
 	}
 	switch why := spec.Reserved(d.Name); {
 	case len(d.Name) > spec.MaxToolID || !clientName.MatchString(d.Name):
-		wrong("name", "%q is no name of a tool: write letters, digits, underscores and hyphens, a letter first, at most %d.",
+		wrong("name", "%q is not a valid tool name: use letters, digits, underscores and hyphens, beginning with a letter, at most %d.",
 			document.Shorten(d.Name, 80), spec.MaxToolID)
 	case why != "":
 		wrong("name", "%q %s; choose another name.", d.Name, why)
@@ -209,7 +209,7 @@ func (e *SameName) Error() string {
 	if e.Name == e.Other {
 		return fmt.Sprintf("registry: there is a tool %q already", e.Name)
 	}
-	return fmt.Sprintf("registry: %q differs from the tool %q in nothing that a model would notice", e.Name, e.Other)
+	return fmt.Sprintf("registry: %q looks the same to a model as the tool %q", e.Name, e.Other)
 }
 
 const describeParameters = `{

@@ -71,7 +71,7 @@ func (l *loader) addVersions() {
 		}
 		for _, other := range all[of] {
 			if other.Version == c.tool.Version {
-				l.problem(c.place.With("version"), "%s and %s have one version, %s; the audit tells versions apart by it.",
+				l.problem(c.place.With("version"), "%s and %s have the same version, %s; the audit tells versions apart by it.",
 					other.variant, c.tool.variant, other.Version)
 			}
 		}

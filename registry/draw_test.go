@@ -194,8 +194,8 @@ func TestVersionsAgree(t *testing.T) {
 		"scopes":             {`requires: ["a.b"]`, `"requires" must be`},
 		"availability":       {`availability: {"agents": ["default"]}`, `"availability" must be`},
 		"rate":               {`rateLimit: {"calls": 1, "window": "1h"}`, `"rateLimit" must be`},
-		"the tool's version": {`version: "1.0.0"`, "that of probe, too"},
-		"another's version":  {`version: "3.0.0"`, "have one version, 3.0.0"},
+		"the tool's version": {`version: "1.0.0"`, "also that of probe"},
+		"another's version":  {`version: "3.0.0"`, "have the same version, 3.0.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := versionedRegistry(t, [2]int{0, 0}, c.change)

@@ -149,7 +149,7 @@ var (
 	ErrLocked = errors.New("registry: locked: restart to load another tool_registry.json, or run with --dev")
 	// ErrEmpty is returned by [Load] for an empty file.
 	ErrEmpty             = errors.New("registry: there is no tool_registry.json: run `voicegw tools build` (or `make tools`)")
-	errMissingCapability = errors.New("registry: a capability was not handed to Run")
+	errMissingCapability = errors.New("registry: a capability was not given to Run")
 )
 
 // LoadError lists all problems that prevent a registry from loading.
@@ -174,6 +174,6 @@ var (
 	errPanic     = errors.New("the handler panicked")
 	errGoexit    = errors.New("the handler ended its goroutine")
 	errBadResult = errors.New("the handler's result cannot be used")
-	errStuck     = errors.New("too many handlers of this tool were left behind and still run")
+	errStuck     = errors.New("too many handlers of this tool are still running after their calls ended")
 	errNotBegun  = errors.New("cancelled before it began")
 )

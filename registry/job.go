@@ -84,12 +84,12 @@ func (t *Tool) checkWork() (problems []string) {
 	case t.Job == nil && h.work == nil:
 		return nil
 	case t.Job == nil:
-		return []string{"The handler has a function Work, and schema.json declares no \"job\": add it, or remove the function."}
+		return []string{"The handler has a function Work, but schema.json declares no \"job\": add it, or remove the function."}
 	case h.work == nil:
-		return []string{"schema.json declares a \"job\", and the handler has no function Work: write it, run `voicegw tools " +
+		return []string{"schema.json declares a \"job\", but the handler has no function Work: write it, run `voicegw tools " +
 			"build` and build the program again."}
 	case h.workNeeds != h.needs:
-		return []string{fmt.Sprintf("Execute needs %s and Work needs %s: both must name one type.", h.needs, h.workNeeds)}
+		return []string{fmt.Sprintf("Execute needs %s and Work needs %s: both must have the same type.", h.needs, h.workNeeds)}
 	}
 	for _, mode := range t.AllowedModes {
 		for i, s := range t.sources[mode] {
@@ -107,7 +107,7 @@ func (t *Tool) checkWork() (problems []string) {
 func (t *Tool) begun(job NewJob, data any) (*BegunJob, error) {
 	switch {
 	case t.Job == nil:
-		return nil, fmt.Errorf("%w: it begins a job, and schema.json declares none", errBadResult)
+		return nil, fmt.Errorf("%w: it begins a job, but schema.json declares none", errBadResult)
 	case data != nil:
 		return nil, fmt.Errorf("%w: it has data and a job; put the text for now into Told", errBadResult)
 	case strings.TrimSpace(job.Told) == "" || utf8.RuneCountInString(job.Told) > maxMessage:

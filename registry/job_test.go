@@ -148,7 +148,7 @@ func TestWorkOfTools(t *testing.T) {
 	}{
 		"no function":    {nil, Bind(execute), "has no function Work"},
 		"no declaration": {func(s *spec.Spec) { s.Job = nil }, BindWork(Bind(execute), work), `declares no \"job\"`},
-		"other needs":    {nil, BindWork(Bind(execute), func(context.Context, Work[jobArgs, talking]) (Result, error) { return Result{}, nil }), "both must name one type"},
+		"other needs":    {nil, BindWork(Bind(execute), func(context.Context, Work[jobArgs, talking]) (Result, error) { return Result{}, nil }), "both must have the same type"},
 	} {
 		if _, err := longTool(t, tt.spec, tt.h); err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(tt.want, `\`, "")) {
 			t.Errorf("%s: %v", name, err)

@@ -105,7 +105,7 @@ func (l *loader) file(data []byte) {
 		Tools []json.RawMessage `json:"tools"`
 	}
 	if err := json.Unmarshal(data, &raw); err != nil || len(raw.Tools) != len(tools) {
-		l.problem(document.Pointer{"tools"}, "The list of tools cannot be read twice the same: %v.", err)
+		l.problem(document.Pointer{"tools"}, "The list of tools changes when it is encoded again: %v.", err)
 		return
 	}
 	for i, entry := range tools {
@@ -113,15 +113,15 @@ func (l *loader) file(data []byte) {
 	}
 	l.addVersions()
 	for id, twin := range spec.Lookalikes(slices.Collect(maps.Keys(l.snapshot.tools))) {
-		l.problem(document.Pointer{"tools"}, "The tools %q and %q differ in underscores alone, so a model would take one for "+
-			"the other; rename one.", id, twin)
+		l.problem(document.Pointer{"tools"}, "The tools %q and %q differ only in underscores, so a model could confuse "+
+			"them; rename one.", id, twin)
 	}
 }
 
 func (l *loader) tool(place document.Pointer, entry any, data json.RawMessage) {
 	object, ok := entry.(map[string]any)
 	if !ok {
-		l.problem(place, "A tool is an object, got %s.", document.Describe(entry))
+		l.problem(place, "A tool must be an object, not %s.", document.Describe(entry))
 		return
 	}
 	var raw map[string]json.RawMessage
@@ -136,7 +136,7 @@ func (l *loader) tool(place document.Pointer, entry any, data json.RawMessage) {
 		l.problem(place.With("summary"), "The summary has more than %d characters.", spec.MaxSummary)
 	}
 	if strings.TrimSpace(e.Summary) != "" && document.Wordless(e.Summary) {
-		l.problem(place.With("summary"), "The summary holds no word but markup.")
+		l.problem(place.With("summary"), "The summary has markup but no words.")
 	}
 	parameters, _ := object["parameters"].(map[string]any)
 	properties, _ := parameters["properties"].(map[string]any)
@@ -144,7 +144,7 @@ func (l *loader) tool(place document.Pointer, entry any, data json.RawMessage) {
 	declared := maps.Clone(object)
 	if hash, has := object["handler"]; has {
 		if e.Handler, ok = hash.(string); !ok {
-			l.problem(place.With("handler"), "The hash of the handler is a text, got %s. Run `voicegw tools build`.",
+			l.problem(place.With("handler"), "The hash of the handler must be a text, not %s. Run `voicegw tools build`.",
 				document.Describe(hash))
 		}
 	}
@@ -227,7 +227,7 @@ func (l *loader) bind(place document.Pointer, t *Tool) {
 func (l *loader) handlers() {
 	for _, id := range slices.Sorted(maps.Keys(l.opts.Handlers)) {
 		if _, ok := l.snapshot.tools[id]; !ok && !slices.Contains(l.snapshot.off, id) && !l.isVersion(id) {
-			l.problem(nil, "This program has a handler for %q and the file has no such tool: it is older or newer than the "+
+			l.problem(nil, "This program has a handler for %q, but the file has no such tool: it is older or newer than the "+
 				"program. Run `voicegw tools build`.", id)
 		}
 	}

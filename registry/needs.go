@@ -67,8 +67,8 @@ func (h Handler) bindNeeds(modes []spec.Mode, providersOf map[spec.Mode][]provid
 	var problems []string
 	for field := range h.needs.Fields() {
 		if !field.IsExported() {
-			problems = append(problems, fmt.Sprintf("The field %s of the handler's needs (%s) begins with a small letter, so "+
-				"nothing can be put into it and it would be nil; write it with a capital.", field.Name, field.Type))
+			problems = append(problems, fmt.Sprintf("The field %s of the handler's needs (%s) begins with a lower-case letter, "+
+				"so the registry cannot set it; begin it with a capital letter.", field.Name, field.Type))
 		}
 	}
 	bound := map[spec.Mode][]source{}

@@ -56,8 +56,8 @@ func TestPrepareRefuses(t *testing.T) {
 			`{"errors":[{"path":"/filters/tags/1","message":"must not be empty, at least 1 characters"},{"path":"/filters/type","message":"must be one of \"project\", \"person\", \"process\", \"link\", \"doc\", got \"cat\""},{"path":"/k","message":"is not a known parameter; known here: filters, include_snippets, namespace, query, return_fields, top_k"},{"path":"/query","message":"is required and missing: What to look for."},{"path":"/top_k","message":"must be at most 10, got 50"}]}`},
 		{"nothing sent", "kb_search", ``, spec.ModeText, ErrorValidation, `The arguments of kb_search are not valid: /query: is required and missing: What to look for..`, ``},
 		{"null", "kb_search", `null`, spec.ModeText, ErrorValidation, `The arguments of kb_search are not valid: the arguments: must be an object with the arguments by name, got null.`, ``},
-		{"duplicate", "kb_search", `{"query":"x","query":"y"}`, spec.ModeText, ErrorValidation, `The arguments of kb_search are not valid: /query: The key "query" stands twice in this object; leave one.`, ``},
-		{"half", "kb_search", `{"query":"x`, spec.ModeText, ErrorValidation, `The arguments of kb_search are not valid: /query: This is no JSON that can be used: it ends in the middle.`, ``},
+		{"duplicate", "kb_search", `{"query":"x","query":"y"}`, spec.ModeText, ErrorValidation, `The arguments of kb_search are not valid: /query: The object has the key "query" twice; remove one.`, ``},
+		{"half", "kb_search", `{"query":"x`, spec.ModeText, ErrorValidation, `The arguments of kb_search are not valid: /query: This is not valid JSON: it ends in the middle.`, ``},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -53,7 +53,7 @@ func TestLookalikesAreNotLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Load(data, Options{Handlers: map[string]Handler{"kb_search": Bind(nothing), "kbsearch": Bind(nothing)}})
-	if err == nil || !strings.Contains(err.Error(), "underscores alone") {
+	if err == nil || !strings.Contains(err.Error(), "only in underscores") {
 		t.Errorf("it was loaded: %v", err)
 	}
 }

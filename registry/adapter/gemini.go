@@ -66,7 +66,7 @@ func (g *gemini) parameters(text []byte) (json.RawMessage, error) {
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if o.has(key) {
-			g.p.add(o.at(key), key, "Gemini takes only an object at the root of the parameters, no alternatives. Instead: %s.", rootMend)
+			g.p.add(o.at(key), key, "Gemini accepts only an object at the root of the parameters, without alternatives; %s", rootAdvice)
 			o = o.without("anyOf", "oneOf")
 		}
 	}
@@ -84,7 +84,7 @@ func (g *gemini) parameters(text []byte) (json.RawMessage, error) {
 // gap stands for a part without a form. A problem explains it, so that no form has a hole.
 func (g *gemini) gap() *schema {
 	if len(g.p) == 0 {
-		g.p.add("", "", "Gemini's form has gaps, and no rule says why; please report this schema")
+		g.p.add("", "", "a part of the schema has no Gemini form, and no problem explains why; please report this schema")
 	}
 	return nil
 }
@@ -112,8 +112,8 @@ func (g *gemini) schema(o *object) *schema {
 	case !o.has("type"):
 		// The registry rejects an open one without a type.
 		if closed(o) {
-			g.p.add(o.path, "type", `Gemini needs a type, and without one anything but an object is valid here as it stands; `+
-				`say "type": "object"`)
+			g.p.add(o.path, "type", `Gemini needs a type: without one, values other than objects are valid here; `+
+				`write "type": "object"`)
 		}
 		return g.gap()
 	case len((t &^ typeNull).Names()) > 1:
@@ -130,11 +130,11 @@ func (g *gemini) schema(o *object) *schema {
 func (g *gemini) refuse(o *object) bool {
 	before := len(g.p)
 	if o.has("allOf") {
-		g.p.add(o.at("allOf"), "allOf", "parts of this allOf do not merge into one schema, and Gemini has no allOf%s. Instead: "+
-			"write the parts as one schema.", residue(o, "allOf"))
+		g.p.add(o.at("allOf"), "allOf", "parts of this allOf cannot be merged, and Gemini has no allOf%s; write the parts "+
+			"as one schema", residue(o, "allOf"))
 	}
 	if o.has("anyOf") && o.has("oneOf") {
-		g.p.add(o.at("oneOf"), "oneOf", "the schema has oneOf and anyOf, and Gemini has one list of alternatives; write the "+
+		g.p.add(o.at("oneOf"), "oneOf", "the schema has oneOf and anyOf, but Gemini has only one list of alternatives; write the "+
 			"combinations as one list")
 	}
 	return len(g.p) == before
@@ -176,8 +176,8 @@ func (g *gemini) exclusive(o *object, all []*object) {
 		for _, b := range all[i+1:] {
 			if !disjoint(a, b) {
 				g.p.add(o.at("oneOf"), "oneOf",
-					"Gemini has only anyOf, and it cannot be seen that %s and %s never hold together. Instead: give each alternative a "+
-						"required property with another const, or write anyOf if overlap is right.", a.path, b.path)
+					"Gemini has only anyOf, and %s and %s may both accept the same value; give each alternative a required property "+
+						"with a different const, or write anyOf if that is intended", a.path, b.path)
 				return
 			}
 		}
@@ -262,8 +262,7 @@ func (g *gemini) object(s *schema, o *object) *schema {
 	props := o.sub("properties")
 	if len(props.members) == 0 {
 		if closed(o) { // the registry rejects an open one
-			g.p.add(o.path, "properties", "Gemini refuses an object without properties below the root; list properties, or "+
-				"leave the object out")
+			g.p.add(o.path, "properties", "Gemini rejects an object without properties below the root; list its properties, or remove it")
 		}
 		return g.gap()
 	}
@@ -271,7 +270,7 @@ func (g *gemini) object(s *schema, o *object) *schema {
 	for _, m := range props.members {
 		path := pointer(props.path, m.key)
 		if !geminiParam.MatchString(m.key) {
-			g.p.add(path, "properties", "Gemini does not take the property name %q; use a letter or _ first, then letters, "+
+			g.p.add(path, "properties", "Gemini does not accept the property name %q; use a letter or _ first, then letters, "+
 				"digits and _, at most 64", clip(m.key))
 		}
 		if made := g.any(m.value, path); made != nil {
@@ -295,7 +294,7 @@ func (g *gemini) any(v any, path string) *schema {
 		return g.schema(o)
 	}
 	if v == false {
-		g.p.add(path, "", "Gemini has no schema false; describe what is allowed, or leave it out")
+		g.p.add(path, "", "Gemini cannot express the schema false; describe the allowed values, or remove it")
 	}
 	return g.gap() // the registry rejects true
 }
@@ -340,7 +339,7 @@ func (g *gemini) size(o *object, key string) *int64 {
 	}
 	r := bound(o, key)
 	if !r.IsInt() || !r.Num().IsInt64() || r.Num().Int64() > 1<<53 {
-		g.p.add(o.at(key), key, "%s is more than a provider can count; leave it out or use less than 2^53", clip(number(o, key)))
+		g.p.add(o.at(key), key, "%s is too large for the providers; use less than 2^53, or remove it", clip(number(o, key)))
 		return nil
 	}
 	return new(r.Num().Int64())
@@ -370,7 +369,7 @@ func (g *gemini) annotate(s *schema, o *object) {
 	if v, ok := o.get("default"); ok && v != nil {
 		if text, exact := floatNumbers(v); !exact {
 			g.p.add(o.at("default"), "default",
-				"Gemini's form holds numbers as float64, which would round this default; use one that it holds exactly")
+				"Gemini's numbers are float64, which would round this default; choose one that float64 can represent")
 		} else if one := taking(targets, v); one != nil {
 			one.Default = text
 		}
@@ -451,7 +450,7 @@ func (g *gemini) enum(s *schema, o *object, t typeSet) *schema {
 			text, _ := v.(string)
 			if text == "" {
 				g.p.add(o.at("enum"), "enum",
-					`Gemini's servers refuse the empty string in an enum; make the property optional, or give the value a `+
+					`Gemini's servers reject the empty string in an enum; make the property optional, or give the value a `+
 						`name such as "none"`)
 				return nil
 			}
@@ -466,7 +465,7 @@ func (g *gemini) enum(s *schema, o *object, t typeSet) *schema {
 	case typeInteger, typeNumber:
 		return g.numbers(s, o, values)
 	default:
-		g.p.add(o.at("enum"), "enum", "Gemini's form cannot list objects or arrays; describe the value with properties or items")
+		g.p.add(o.at("enum"), "enum", "Gemini's enums cannot have objects or arrays; describe the value with properties or items")
 		return nil
 	}
 	return s
@@ -580,7 +579,7 @@ func next(r *big.Rat, open bool, sign int64) *big.Rat {
 func (g *gemini) bound(o *object, key string, r *big.Rat) *float64 {
 	f, exact := float(r)
 	if !exact {
-		g.p.add(o.at(key), key, "Gemini's form holds bounds as float64, which would round %s; use one that it holds exactly",
+		g.p.add(o.at(key), key, "Gemini's bounds are float64, which would round %s; choose one that float64 can represent",
 			clip(r.RatString()))
 		return nil
 	}

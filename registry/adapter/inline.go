@@ -23,7 +23,7 @@ func canonical(text []byte, p *Problems) *object {
 	n := &inliner{root: root, p: p}
 	o, ok := n.schema(root, 0).(*object)
 	if ok && typesOf(o) != typeObject {
-		p.add("", "type", `the parameters are no object; write "type": "object" at the root`)
+		p.add("", "type", `the parameters must be an object; write "type": "object" at the root`)
 		return nil
 	}
 	return o
@@ -37,15 +37,15 @@ func (n *inliner) schema(v any, depth int) any {
 	n.made++
 	if !n.full && (n.made > MaxSchemas || depth > MaxDepth) {
 		n.full = true
-		n.p.add("", "", "with its references inlined the schema has more than %d subschemas or %d levels; refer less "+
-			"often or describe less", MaxSchemas, MaxDepth)
+		n.p.add("", "", "with its references inlined, the schema has more than %d subschemas or %d levels; use fewer "+
+			"references, or make it smaller", MaxSchemas, MaxDepth)
 	}
 	if n.full {
 		return nil
 	}
 	if at := dialect(o.text("pattern")); at >= 0 {
-		n.p.add(o.path, "pattern", "the pattern %q has at byte %d what providers read otherwise than the registry (flags, named "+
-			"groups, POSIX classes, a class that begins with ], octal escapes, \\A, \\z, \\Q…\\E, \\pN); write it without",
+		n.p.add(o.path, "pattern", "the pattern %q has syntax at byte %d that other dialects lack or read differently (flags, named "+
+			"groups, POSIX classes, a class that begins with ], octal escapes, \\A, \\z, \\Q…\\E, \\pN); remove it",
 			clip(o.text("pattern")), at)
 	}
 	own, parts := n.own(o, depth)
@@ -60,7 +60,7 @@ func (n *inliner) schema(v any, depth int) any {
 		merged, err = finish(merged)
 	}
 	if err != nil {
-		n.p.add(o.path, blame(o), "nothing can be valid here: %s; correct one of the two", err)
+		n.p.add(o.path, blame(o), "no value can be valid here: %s; correct one of the two", err)
 		return nil
 	}
 	return merged
@@ -147,7 +147,7 @@ func (n *inliner) follow(o *object, depth int) any {
 			return n.schema(target, depth+1)
 		}
 	}
-	n.p.add(o.path, "$ref", "%q points at no schema here; define it in $defs and refer to #/$defs/name", clip(o.text("$ref")))
+	n.p.add(o.path, "$ref", "%q does not refer to a schema of this file; define one in $defs and refer to #/$defs/name", clip(o.text("$ref")))
 	return nil
 }
 

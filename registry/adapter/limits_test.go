@@ -93,7 +93,7 @@ func TestPortablePatterns(t *testing.T) {
 			t.Errorf("the pattern %s: %v", pattern, err)
 		}
 		if err != nil {
-			wantProblem(t, err, "/properties/v", "pattern", "write it without")
+			wantProblem(t, err, "/properties/v", "pattern", "remove it")
 		}
 	}
 }
@@ -104,8 +104,8 @@ func TestOneBuildShowsEverything(t *testing.T) {
 		"e":{"type":"string","pattern":"(?i)x"},
 		"größe":{"type":"string"}`))
 
-	wantProblem(t, err, "/properties/e", "pattern", "write it without")
-	wantProblem(t, err, "/properties/größe", "properties", "Gemini does not take the property name")
+	wantProblem(t, err, "/properties/e", "pattern", "remove it")
+	wantProblem(t, err, "/properties/größe", "properties", "Gemini does not accept the property name")
 	if n := len(problemsOf(t, err)); n != 2 {
 		t.Errorf("there are %d problems, want 2: %v", n, err)
 	}
@@ -113,7 +113,7 @@ func TestOneBuildShowsEverything(t *testing.T) {
 
 func TestPathsAreJSONPointers(t *testing.T) {
 	_, err := adapter.OpenAIParameters(object(`"a/b~c":{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"string","pattern":"(?i)x"}]}}`))
-	wantProblem(t, err, "/properties/a~1b~0c/items/anyOf/1", "pattern", "write it without")
+	wantProblem(t, err, "/properties/a~1b~0c/items/anyOf/1", "pattern", "remove it")
 }
 
 func TestTheInputIsNotChanged(t *testing.T) {

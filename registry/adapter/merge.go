@@ -211,7 +211,7 @@ func finish(v any) (any, error) {
 	if typesOf(o) == typeObject {
 		for _, name := range o.names("required") {
 			if !kept.has(name) {
-				return nil, fmt.Errorf("%q is required, but the closed object does not let it in", clip(name))
+				return nil, fmt.Errorf("%q is required, but the object does not allow it", clip(name))
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // Gemini's servers accept only an OBJECT there, so the first two apply to it as well.
 var rootRefused = []string{"anyOf", "oneOf", "allOf", "enum"}
 
-const rootMend = "describe the properties one by one; what binds them together is for the handler to check and for the description to say"
+const rootAdvice = "describe each property alone, explain their combinations in the description, and check them in the handler"
 
 // OpenAIParameters returns the parameter schema of both OpenAI forms: an equivalent JSON Schema with references
 // inlined and allOf merged where possible. Keywords have the order of [document.Keywords], properties that of the schema's
@@ -25,7 +25,7 @@ func OpenAIParameters(text json.RawMessage) (json.RawMessage, error) {
 	}
 	for _, key := range rootRefused {
 		if o.has(key) {
-			p.add(o.at(key), key, "OpenAI does not take %s at the root of the parameters%s. Instead: %s.", key, residue(o, key), rootMend)
+			p.add(o.at(key), key, "OpenAI does not accept %s at the root of the parameters%s; %s", key, residue(o, key), rootAdvice)
 		}
 	}
 	if err := p.asError(); err != nil {
@@ -40,7 +40,7 @@ func residue(o *object, key string) string {
 	}
 	for _, part := range o.list(key) {
 		if s, ok := part.(*object); ok && len(s.members) > 0 {
-			return " (its " + s.members[0].key + " does not merge with another)"
+			return " (its " + s.members[0].key + " cannot be merged)"
 		}
 	}
 	return ""

@@ -80,7 +80,7 @@ func (w *argsWriter) source(pkg, module string) ([]byte, error) {
 	b.WriteString(strings.Join(w.decls, "\n"))
 	text, err := format.Source([]byte(b.String()))
 	if err != nil {
-		return nil, fmt.Errorf("%w: what was generated is no Go: %w", errTypes, err)
+		return nil, fmt.Errorf("%w: the generated code is not valid Go: %w", errTypes, err)
 	}
 	return text, nil
 }
@@ -144,7 +144,7 @@ func (w *argsWriter) object(name string, sh *shape, about string) (string, error
 	name = w.names.take(name)
 	at := len(w.decls)
 	if at > maxTypes {
-		return "", fmt.Errorf("%w: they would be more than %d, since its references multiply", errTypes, maxTypes)
+		return "", fmt.Errorf("%w: more than %d types are needed, because references repeat parts of the schema", errTypes, maxTypes)
 	}
 	w.decls = append(w.decls, "") // outer types precede inner ones
 	var b strings.Builder
@@ -314,7 +314,7 @@ func (w *argsWriter) settings(id string, all map[string]spec.Setting) {
 		typ := settingTypes[s.Type]
 		switch {
 		case s.Secret:
-			typ, about = "registry.Secret", about+" It is printed nowhere; its Reveal gives the text."
+			typ, about = "registry.Secret", about+" It is never printed; Reveal returns its text."
 		case s.Type == spec.SettingDuration:
 			w.time = true
 		}

@@ -197,7 +197,7 @@ func (p *project) generated(names []string, tools []*tool) ([]output, error) {
 func (p *project) stale(files []output) {
 	for _, f := range files {
 		if !bytes.Equal(f.want, f.now) {
-			p.add(f.name, 0, "", ruleGenerated, "The file is not what the tools make of it. Run make tools, and commit what it writes.")
+			p.add(f.name, 0, "", ruleGenerated, "The file is out of date. Run make tools, and commit the result.")
 		}
 	}
 }
@@ -252,11 +252,11 @@ func Replace(name string, data []byte) error {
 
 var (
 	// ErrNoTools is returned by [Build] and [Lint] if there is no tools directory.
-	ErrNoTools = errors.New("there is no directory tools here")
+	ErrNoTools = errors.New("there is no tools directory here")
 	// ErrName is returned by [New] for a name that no tool can have.
 	ErrName = errors.New("a tool cannot have this name")
 	// ErrExists is returned by [New] for a tool that already exists.
-	ErrExists = errors.New("the tool exists already")
+	ErrExists = errors.New("the tool already exists")
 )
 
 // ToolDir splits the path of a tool's directory, PROJECT/tools/NAME.

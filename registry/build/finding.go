@@ -175,7 +175,7 @@ func syntaxProblem(data []byte) (line int, text string) {
 	case strings.HasPrefix(err.Error(), "unexpected end"):
 		return lineAt(data, len(data)), "the JSON ends too early; is a bracket missing?"
 	case strings.HasSuffix(err.Error(), "after top-level value"):
-		return lineAt(data, int(syntax.Offset)-1), "there is something after the JSON value; remove it"
+		return lineAt(data, int(syntax.Offset)-1), "the JSON value is followed by other text; remove it"
 	}
 	return lineAt(data, int(syntax.Offset)-1), "this is not valid JSON: " + err.Error()
 }

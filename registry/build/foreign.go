@@ -54,7 +54,7 @@ func (l *linter) kind(root fs.FS, dir string) string {
 	case 0:
 		l.add(dir, 0, "", ruleFiles, "The handler is missing. A tool has schema.json, guide.md and %s.", strings.Join(l.foreign, " or "))
 	default:
-		l.add(dir, 0, "", ruleFiles, "There are %s, and a tool has one handler; remove the other.", strings.Join(has, " and "))
+		l.add(dir, 0, "", ruleFiles, "There are %s, but a tool has only one handler; remove the other.", strings.Join(has, " and "))
 	}
 	return ""
 }

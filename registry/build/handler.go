@@ -41,7 +41,7 @@ func (l *linter) handler(s *source, declared *spec.Spec) (has functions) {
 	}
 	if at := bytes.Index(s.handler, []byte(scaffolded)); at >= 0 {
 		l.warn(s.file(handlerFile), lineAt(s.handler, at), "", ruleHandler,
-			"The handler is still the one that voicegw tools new has written: it does nothing yet. Write what the tool does.")
+			"The handler is still the template of voicegw tools new and does nothing. Write its code.")
 	}
 	files := []*ast.File{main}
 	for _, name := range slices.Sorted(maps.Keys(s.others)) {
@@ -61,10 +61,10 @@ func (l *linter) handler(s *source, declared *spec.Spec) (has functions) {
 	switch {
 	case has.work && declared.Job == nil:
 		l.add(s.file(handlerFile), 0, "", ruleHandler,
-			"There is a function Work, and schema.json declares no \"job\": add it, or give the function another name.")
+			"There is a function Work, but schema.json declares no \"job\": add it, or rename the function.")
 	case !has.work && declared.Job != nil:
 		l.add(s.file(handlerFile), 0, "", ruleHandler,
-			"schema.json declares a \"job\", and there is no function Work; write\n    %s", workSignature)
+			"schema.json declares a \"job\", but there is no function Work; write\n    %s", workSignature)
 	}
 	return has
 }

@@ -160,18 +160,18 @@ func (l *linter) fields(s *source, file *text, declared *spec.Spec) {
 	}
 	if twin, has := l.twins[toolID(s.name)]; has && s.named {
 		l.addAt(file, "/toolId", "toolid",
-			"The tools %q and %q differ in underscores alone, so a model would take one for the other; rename one.", toolID(s.name), twin)
+			"The tools %q and %q differ only in underscores, so a model could confuse them; rename one.", toolID(s.name), twin)
 	}
 	for i, scope := range declared.Requires {
 		if scope != "" && !strings.ContainsAny(scope, ".:/") {
 			l.warnAt(file, fmt.Sprintf("/requires/%d", i), "requires",
-				"No key and no token can have the scope %q for tools, only a trusted server can grant it: a word alone "+
-					"names what a key opens. Write . : or / in it, such as \"calendar.write\".", scope)
+				"Keys and tokens cannot have the scope %q: only scopes with . : or / are for tools, and single words are for "+
+					"endpoints. Name it, for example, \"calendar.write\".", scope)
 		}
 	}
 	if declared.Category == spec.CategoryAction && declared.Writes() && !declared.RequiresConfirmation {
 		l.warnAt(file, "/requiresConfirmation", ruleWrites,
-			"This action writes, and no person is asked before it runs. Set requiresConfirmation to true unless a wrong call does no harm.")
+			"This action writes without a person's approval. Set requiresConfirmation to true, unless a wrong call does no harm.")
 	}
 }
 
@@ -183,7 +183,7 @@ func (l *linter) output(file *text, t *tool, problems []document.Problem) {
 		return
 	}
 	form, err := adapter.OpenAIParameters(t.entry.Output)
-	const why = "No Go type can be made of this, as a model could not be told of it in parameters: "
+	const why = "This has no Go type, for the reason that would exclude it from parameters: "
 	if !l.refused(file, field, ruleOf(field), why, err) && l.bounds(file, field, t.entry.Output) {
 		t.output = form
 	}
@@ -254,17 +254,16 @@ func (l *linter) guide(s *source, t *tool, parameters *document.Schema) {
 	switch n := utf8.RuneCountInString(g.summary); {
 	case n == 0:
 		l.add(file, max(1, g.titleLine), "", ruleSummary,
-			"The summary is missing: the first line below the title, which tells a model when to use the tool.")
+			"The summary is missing. It is the first line below the title and tells a model when to use the tool.")
 	case n > spec.MaxSummary:
 		l.add(file, g.summaryLine, "", ruleSummary,
-			"The summary has %d characters, and at most %d stand in a prompt. Shorten it; the rest belongs below it.", n, spec.MaxSummary)
+			"The summary has %d characters, but prompts have room for %d. Shorten it, and move the rest below it.", n, spec.MaxSummary)
 	case g.continues:
 		l.warn(file, g.summaryLine, "", ruleSummary,
-			"The summary's paragraph goes on in a second line, which does not stand in a prompt. Join the lines, or put a "+
-				"blank one between them.")
+			"The summary's paragraph has a second line, which prompts leave out. Join the lines, or separate them by a blank line.")
 	}
 	if g.unclosed > 0 {
-		l.add(file, g.unclosed, "", ruleGuide, "The block of code that begins here does not end; close it with its fence.")
+		l.add(file, g.unclosed, "", ruleGuide, "The code block that begins here has no end; add the closing fence.")
 	}
 	bare := t.bare()
 	for _, heading := range [...]string{"Parameters", "Examples"} {
@@ -276,13 +275,13 @@ func (l *linter) guide(s *source, t *tool, parameters *document.Schema) {
 			l.add(file, 0, "", ruleGuide, "The section \"## %s\" is missing.", heading)
 		case 1:
 		default:
-			l.add(file, g.section(heading).line, "", ruleGuide, "The section \"## %s\" is there more than once; join them.", heading)
+			l.add(file, g.section(heading).line, "", ruleGuide, "The section \"## %s\" appears more than once; join them.", heading)
 		}
 	}
 	l.legible(file, text)
 	if document.Wordless(g.summary) && g.summary != "" {
 		l.add(file, g.summaryLine, "", ruleSummary,
-			"The summary holds no word but markup, and it is all that a prompt has of the tool. Write a sentence.")
+			"The summary has markup but no words, and prompts describe the tool by it alone. Write a sentence.")
 	}
 	l.mentions(file, g.section("Parameters"), parameters)
 	if examples := g.section("Examples"); examples != nil {
@@ -296,7 +295,7 @@ func (l *linter) mentions(file string, s *section, parameters *document.Schema) 
 	}
 	for _, name := range parameters.Root.Names {
 		if !speaksOf(s.text, name) {
-			l.warn(file, s.line, "", ruleGuide, "The section \"## Parameters\" does not speak of %s.", name)
+			l.warn(file, s.line, "", ruleGuide, "The section \"## Parameters\" does not mention %s.", name)
 		}
 	}
 }
@@ -398,7 +397,7 @@ func (l *linter) agree(root fs.FS) {
 		}
 		if other, twice := byVersion[of+" "+v.spec.Version]; twice {
 			l.addAt(v.text, "/version", ruleVariant,
-				"The version %s is that of %s, too; the audit tells versions apart by it.", v.spec.Version, other)
+				"The version %s is also that of %s; the audit tells versions apart by it.", v.spec.Version, other)
 		}
 		byVersion[of+" "+v.spec.Version] = v.folder
 	}
@@ -422,10 +421,10 @@ func (l *linter) legible(file, text string) {
 			return r
 		}
 		if what, _ := document.Hidden(strings.Map(told, s)); what != "" {
-			l.add(file, line, "", ruleFiles, "The line holds the character %s, which people cannot see but a model reads. Remove it.", what)
+			l.add(file, line, "", ruleFiles, "The line has the character %s, which people cannot see but models read. Remove it.", what)
 		}
 		if found := placeholder.FindString(s); found != "" {
-			l.warn(file, line, "", ruleGuide, "The line still holds %s, which a model reads. Write what is meant.", found)
+			l.warn(file, line, "", ruleGuide, "The line still has %s, which models read. Replace it.", found)
 		}
 	}
 }
@@ -443,7 +442,7 @@ func (l *linter) wording(file *text) {
 				if isText && strings.HasPrefix(pointer, "/parameters") && !data && (key == "description" || key == "title") &&
 					document.Wordless(words) {
 					l.warnAt(file, place.String(), ruleOf(pointer),
-						"The %s holds no word, so that it tells a model nothing. Write one, or leave it out.", key)
+						"The %s has no words, so it tells a model nothing. Write some, or remove it.", key)
 				}
 				walk(value, place, inData)
 			}
@@ -453,7 +452,7 @@ func (l *linter) wording(file *text) {
 			}
 		case string:
 			if found := placeholder.FindString(v); found != "" && !strings.HasSuffix(pointer, "/$comment") {
-				l.warnAt(file, pointer, ruleOf(pointer), "The text still holds %s, which a model reads. Write what is meant.", found)
+				l.warnAt(file, pointer, ruleOf(pointer), "The text still has %s, which models read. Replace it.", found)
 			}
 		}
 	}
@@ -469,7 +468,7 @@ func (l *linter) preview(file *text) {
 	}
 	if !strings.Contains(strings.NewReplacer("{{", "", "}}", "").Replace(preview), "{") {
 		l.warnAt(file, "/preview", "preview",
-			"The preview names no argument, so the person who approves a call does not see what it does. Write {name} for an argument.")
+			"The preview names no argument, so the person who approves a call does not see its effect. Write {name} for an argument.")
 	}
 }
 

@@ -102,13 +102,13 @@ func checkName(name string) string {
 	pkg := packageName(name)
 	switch {
 	case !dashName.MatchString(name):
-		return "must be small letters and digits in words joined by single dashes, a letter first, as in weather-lookup"
+		return "must be words of lower-case letters and digits, joined by single dashes and beginning with a letter, as in weather-lookup"
 	case len(name) > maxName:
 		return "has " + strconv.Itoa(len(name)) + " characters; a provider takes at most " + strconv.Itoa(maxName)
 	case token.IsKeyword(pkg):
-		return "makes the Go package " + pkg + ", which is a word of the language; choose another name"
+		return "makes the Go package " + pkg + ", which is a Go keyword; choose another name"
 	case slices.Contains(reserved[:], pkg):
-		return "makes the Go package " + pkg + ", which has a meaning of its own; choose another name"
+		return "makes the Go package " + pkg + ", which has a special meaning; choose another name"
 	case strings.HasSuffix(pkg, "test") && strings.HasSuffix(name, "-test"):
 		return "ends in -test, which names Go's test packages; choose another name"
 	default:

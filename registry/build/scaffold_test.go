@@ -101,9 +101,9 @@ func TestNewForeign(t *testing.T) {
 func TestKinds(t *testing.T) {
 	kinds := []string{"handler.yaml", "handler.js"}
 	for want, handlers := range map[string][]string{
-		"error none: The handler is missing. A tool has schema.json, guide.md and handler.yaml or handler.js.": nil,
-		"error none: There are handler.yaml and handler.js, and a tool has one handler; remove the other.":     kinds,
-		"error none/schema.json: Only a handler in JavaScript (handler.js) uses \"network\"; remove it.":       {"handler.yaml"},
+		"error none: The handler is missing. A tool has schema.json, guide.md and handler.yaml or handler.js.":  nil,
+		"error none: There are handler.yaml and handler.js, but a tool has only one handler; remove the other.": kinds,
+		"error none/schema.json: Only a handler in JavaScript (handler.js) uses \"network\"; remove it.":        {"handler.yaml"},
 		"": {"handler.js"},
 	} {
 		dir := t.TempDir()
@@ -146,7 +146,7 @@ func TestLookalikes(t *testing.T) {
 	}
 	for _, names := range [][]string{nil, {"kbsearch"}} {
 		report, err := Lint(Options{Dir: dir}, names...)
-		if err != nil || report.Errors() != 1 || !strings.Contains(findingLines(report), `"kbsearch" and "kb_search" differ in underscores alone`) {
+		if err != nil || report.Errors() != 1 || !strings.Contains(findingLines(report), `"kbsearch" and "kb_search" differ only in underscores`) {
 			t.Errorf("%v: %v\n%s", names, err, findingLines(report))
 		}
 	}

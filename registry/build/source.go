@@ -80,7 +80,7 @@ func (l *linter) read(root fs.FS, name string) *source {
 	s := &source{name: name, dir: dir, others: map[string][]byte{}, left: map[string][]byte{}}
 	info, err := fs.Lstat(root, dir)
 	if err != nil || !info.IsDir() {
-		l.add(dir, 0, "", ruleDirectory, "The directory %s is a link or cannot be read. A tool is a real directory: "+
+		l.add(dir, 0, "", ruleDirectory, "The directory %s is a link or cannot be read. Tools must be real directories: "+
 			"copy the files here.", dir)
 		return s
 	}
@@ -152,7 +152,7 @@ func (l *linter) file(root fs.FS, name string, most int64) []byte {
 	}
 	if i := bytes.IndexByte(data, '\r'); i >= 0 {
 		l.add(name, lineAt(data, i), "", ruleFiles,
-			"The line ends in CR LF, so that the same tool would have another version on another machine. Save the file with LF line ends.")
+			"The line ends in CR LF, so the tool would have a different version on another machine. Save the file with LF line endings.")
 	}
 	if i := bytes.IndexFunc(data, isControl); i >= 0 {
 		l.add(name, lineAt(data, i), "", ruleFiles, "The line holds the control character %U, which is invisible. Remove it.", data[i])
@@ -175,7 +175,7 @@ func readFile(root fs.FS, name string, most int64) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is not a regular file")
 	case info.Size() > most:
-		return nil, fmt.Errorf("it has %d bytes, and at most %d are read; make it shorter", info.Size(), most)
+		return nil, fmt.Errorf("it has %d bytes; the maximum is %d", info.Size(), most)
 	}
 	f, err := root.Open(name)
 	if err != nil {

@@ -83,7 +83,7 @@ func (r *Report) start(ctx context.Context, dir string, args []string) ([]Findin
 		return nil, ctx.Err()
 	case limited.Err() != nil:
 		return []Finding{s.finding(handlers, 0,
-			"The program does not start: it had not begun to work after %s. Look for an init function or a variable of a tool "+
+			"The program has not started after %s. Look for an init function or a variable of a tool "+
 				"that waits for something.", startTime)}, nil
 	}
 	var started Started
@@ -139,7 +139,7 @@ func (s *starter) compiled(stderr []byte) []Finding {
 	var all []Finding
 	for _, m := range compileError.FindAllSubmatch(stderr, maxCompileErrors) {
 		line, _ := strconv.Atoi(string(m[2])) // digits; too large a line becomes 0, the whole file
-		all = append(all, s.finding(string(m[1]), line, "The Go compiler refuses this: %s.", strings.TrimSuffix(string(m[3]), ".")))
+		all = append(all, s.finding(string(m[1]), line, "The Go compiler rejects this: %s.", strings.TrimSuffix(string(m[3]), ".")))
 	}
 	if len(all) == 0 {
 		all = append(all, s.finding(handlers, 0,
@@ -155,7 +155,7 @@ var panicked = regexp.MustCompile(`(?m)^(?:panic|fatal error): (.+)$`)
 func (s *starter) ended(stderr []byte, err error) []Finding {
 	what := panicked.FindSubmatch(stderr)
 	if what == nil {
-		why := "it ended without a word"
+		why := "it ended without a message"
 		if err != nil {
 			why = "it ended with " + err.Error()
 		}
@@ -166,11 +166,11 @@ func (s *starter) ended(stderr []byte, err error) []Finding {
 	if at := ofTool.FindSubmatch(stderr[bytes.Index(stderr, what[0]):]); at != nil {
 		line, _ := strconv.Atoi(string(at[3])) // as above
 		return []Finding{s.finding(path.Join(toolsDir, string(at[1]), string(at[2])), line,
-			"The program panics here as it starts (%s), before any call: no gateway with this tool would run. Let no init "+
-				"function and no variable of the package do what may fail; do it in Execute, and return an error.", text)}
+			"The program panics here when it starts (%s), so a gateway with this tool would not run. Move code that may fail "+
+				"from init functions and package variables to Execute, and return an error.", text)}
 	}
 	return []Finding{s.finding(handlers, 0,
-		"The program with these tools panics as it starts (%s): %s", text, tail(stderr))}
+		"The program with these tools panics when it starts (%s): %s", text, tail(stderr))}
 }
 
 func (s *starter) loaded(problems []document.Problem) []Finding {

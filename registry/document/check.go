@@ -23,17 +23,15 @@ func (c *schemaCheck) all(root *Node, all []*Node) {
 	broken := len(c.problems) > 0 // a $ref is known; its target is not judged
 	if !broken {
 		if root.nodes > maxSchemaNodes {
-			c.problem(nil, "The schema has more than %d parts when every $ref is replaced by what it refers to; "+
-				"make it smaller.", maxSchemaNodes)
+			c.problem(nil, "With every $ref inlined, the schema has more than %d parts; make it smaller.", maxSchemaNodes)
 		}
 		if root.height > maxSchemaHeight {
-			c.problem(nil, "The schema is deeper than %d levels when every $ref is replaced by what it refers to; "+
-				"make it flatter.", maxSchemaHeight)
+			c.problem(nil, "With every $ref inlined, the schema has more than %d levels; make it flatter.", maxSchemaHeight)
 		}
 		c.closed = map[*Node]bool{}
 	}
 	if typ, _ := root.Doc["type"].(string); typ != "object" {
-		c.problem(Pointer{"type"}, "The parameters are an object: write \"type\": \"object\".")
+		c.problem(Pointer{"type"}, "The parameters must be an object: write \"type\": \"object\".")
 	}
 	for _, n := range all {
 		c.keywords(n)
@@ -66,9 +64,9 @@ func (c *schemaCheck) keywords(n *Node) {
 	}
 	switch draft, has := n.Doc["$schema"]; {
 	case has && len(n.at) > 0:
-		c.problem(n.at.With("$schema"), "$schema stands at the top alone; remove it here.")
+		c.problem(n.at.With("$schema"), "$schema is allowed only at the top; remove it here.")
 	case has && draft != draft202012:
-		c.problem(n.at.With("$schema"), "$schema is %q or is left out.", draft202012)
+		c.problem(n.at.With("$schema"), "$schema must be %q, or absent.", draft202012)
 	}
 }
 
@@ -83,7 +81,7 @@ func (c *schemaCheck) patterns(n *Node) {
 	}
 	if _, err := regexp.Compile(pattern); err != nil {
 		c.problem(n.at.With("pattern"), "The regular expression %s does not compile (%v); lookahead, lookbehind and back "+
-			"references do not exist here (RE2 syntax).", Show(pattern), err)
+			"references are not supported (RE2 syntax).", Show(pattern), err)
 	}
 }
 
@@ -97,7 +95,7 @@ func (c *schemaCheck) twice(n *Node) {
 	for i, v := range list {
 		text := string(AppendCanonical(nil, v))
 		if before, has := first[text]; has {
-			c.problem(n.at.With("enum").Index(i), "The value %s stands in the enum twice, first as item %d; leave one.",
+			c.problem(n.at.With("enum").Index(i), "The enum has the value %s twice, first as item %d; remove one.",
 				Show(v), before)
 			continue
 		}
@@ -112,15 +110,15 @@ func (c *schemaCheck) idle(n *Node) {
 		k, _ := KeywordNamed(keyword)
 		applies := func(t string) bool { return slices.Contains(k.Types, t) }
 		if len(types) > 0 && len(k.Types) > 0 && !slices.ContainsFunc(types, applies) {
-			c.problem(n.at.With(keyword), "%q says something of a value of the type %s, and the type here is %s, so that it "+
-				"has no effect; change one of them.", keyword, strings.Join(k.Types, " or "), strings.Join(types, " or "))
+			c.problem(n.at.With(keyword), "%q applies to the type %s, but the type here is %s, so it has no effect; change one "+
+				"of them.", keyword, strings.Join(k.Types, " or "), strings.Join(types, " or "))
 		}
 	}
 	if needed, is := n.Doc["dependentRequired"].(map[string]any); is && n.Doc["additionalProperties"] == false {
 		for _, name := range slices.Sorted(maps.Keys(needed)) {
 			if _, has := n.Props[name]; !has {
 				c.problem(n.at.With("dependentRequired").With(name),
-					"This has no effect: the closed object has no property %q; correct the name or remove it.", Shorten(name, 40))
+					"This has no effect, because the object allows no property %q; correct the name, or remove it.", Shorten(name, 40))
 			}
 		}
 	}
@@ -147,11 +145,11 @@ func (c *schemaCheck) open(n *Node, seen map[*Node]bool) {
 		}
 	case c.mayMap:
 		c.problem(n.at.With("additionalProperties"),
-			"Unknown properties are let in here; write \"additionalProperties\": false and name every property. Only an "+
+			"Unknown properties are allowed here; write \"additionalProperties\": false and name every property. Only an "+
 				"object without \"properties\", below the root, may be a map.")
 	default:
 		c.problem(n.at.With("additionalProperties"),
-			"Unknown properties are let in here; write \"additionalProperties\": false and name every property.")
+			"Unknown properties are allowed here; write \"additionalProperties\": false and name every property.")
 	}
 	for _, child := range values {
 		c.value(child)
@@ -180,15 +178,15 @@ func (c *schemaCheck) value(n *Node) {
 	switch {
 	case n.Doc["additionalProperties"] != nil: // reported already
 	case slices.Contains(types, "object") && len(n.at) == 0 && len(n.Names) == 0:
-		c.problem(n.at, "This object names no property and lets every one in. A tool that takes no arguments leaves "+
-			"\"parameters\" out; otherwise name them under \"properties\", and add \"additionalProperties\": false.")
+		c.problem(n.at, "This object has no properties and allows any. A tool without arguments omits \"parameters\"; "+
+			"otherwise list them under \"properties\", and add \"additionalProperties\": false.")
 	case slices.Contains(types, "object"):
-		c.problem(n.at, "This object lets unknown properties in; add \"additionalProperties\": false.")
+		c.problem(n.at, "This object allows unknown properties; add \"additionalProperties\": false.")
 	case slices.Contains(types, "array"):
-		c.problem(n.at, "This array takes items of any kind; add \"items\" with their schema.")
+		c.problem(n.at, "This array accepts any items; add \"items\" with their schema.")
 	default:
-		c.problem(n.at, "This takes a value of any kind; add \"type\" (or enum, const, $ref), and of an object its properties "+
-			"with \"additionalProperties\": false.")
+		c.problem(n.at, "This accepts any value; add \"type\" (or enum, const, $ref), and for an object its properties and "+
+			"\"additionalProperties\": false.")
 	}
 }
 
@@ -232,7 +230,7 @@ func (c *schemaCheck) closedAlone(n *Node) bool {
 func (c *schemaCheck) unappliedDefaults(n *Node, unapplied bool) {
 	if unapplied && n.hasDefault {
 		c.problem(n.at.With("default"), "A default here is never applied, because this part only tests a value; move it to "+
-			"where the property is described.")
+			"the schema of the property.")
 	}
 	for _, child := range n.filled() {
 		if child != n.Ref {

@@ -36,7 +36,7 @@ func Decode(data []byte, maxBytes, maxDepth int) (v any, problems []Problem, ok 
 		return nil, []Problem{{Message: fmt.Sprintf("This is %d bytes of JSON, and at most %d are allowed.", len(data), maxBytes)}}, false
 	}
 	if !utf8.Valid(data) {
-		return nil, []Problem{{Message: "This is no JSON: it holds bytes that are not UTF-8."}}, false
+		return nil, []Problem{{Message: "This is not JSON, because it has bytes that are not UTF-8."}}, false
 	}
 	d := decoder{json: json.NewDecoder(bytes.NewReader(data)), maxDepth: maxDepth}
 	d.json.UseNumber()
@@ -47,7 +47,7 @@ func Decode(data []byte, maxBytes, maxDepth int) (v any, problems []Problem, ok 
 		}
 	}
 	if err != nil {
-		return nil, append(d.problems, Problem{Path: d.path.String(), Message: "This is no JSON that can be used: " +
+		return nil, append(d.problems, Problem{Path: d.path.String(), Message: "This is not valid JSON: " +
 			syntaxMessage(data, err) + "."}), false
 	}
 	return v, d.problems, true
@@ -103,7 +103,7 @@ func (d *decoder) object() (any, error) {
 			return nil, err
 		}
 		if _, twice := object[key]; twice {
-			d.problem("The key %q stands twice in this object; leave one.", key)
+			d.problem("The object has the key %q twice; remove one.", key)
 		} else {
 			object[key] = v
 		}

@@ -14,8 +14,8 @@ func TestDecodeRefuses(t *testing.T) {
 	tests := []struct{ name, in, path, message string }{
 		{"nothing", " ", "", "it is empty"},
 		{"half", `{"a": [1`, "/a", "ends in the middle"},
-		{"duplicate key", `{"a": {"b": 1, "c": 2, "b": 3}}`, "/a/b", "stands twice"},
-		{"duplicate key in another spelling", `{"a": 1, "\u0061": 2}`, "/a", "stands twice"},
+		{"duplicate key", `{"a": {"b": 1, "c": 2, "b": 3}}`, "/a/b", "has the key"},
+		{"duplicate key in another spelling", `{"a": 1, "\u0061": 2}`, "/a", "has the key"},
 		{"trailing value", `{} {}`, "", "there is more after"},
 		{"trailing bracket", `{}]`, "", "there is more after"},
 		{"trailing comma", `[1,]`, "", "invalid character"},

@@ -63,11 +63,10 @@ func keywordNames() []string {
 
 // refusedKeywords say why, and what to do instead.
 var refusedKeywords = map[string]string{
-	"$id": "gives this part an address of its own, from which $ref would be read; " +
-		"remove it and refer with \"#/$defs/…\"",
-	"$anchor":               "is not understood by the providers' forms; refer with \"#/$defs/…\"",
-	"$dynamicAnchor":        "is not understood by the providers' forms; refer with \"#/$defs/…\"",
-	"$dynamicRef":           "is not understood by the providers' forms; refer with \"#/$defs/…\"",
+	"$id":                   "changes how $ref is resolved; remove it and refer with \"#/$defs/…\"",
+	"$anchor":               "is not supported by the providers; refer with \"#/$defs/…\"",
+	"$dynamicAnchor":        "is not supported by the providers; refer with \"#/$defs/…\"",
+	"$dynamicRef":           "is not supported by the providers; refer with \"#/$defs/…\"",
 	"$recursiveRef":         "belongs to an older draft; refer with \"#/$defs/…\"",
 	"$recursiveAnchor":      "belongs to an older draft; refer with \"#/$defs/…\"",
 	"$vocabulary":           "is for meta-schemas; remove it",
@@ -82,7 +81,7 @@ var refusedKeywords = map[string]string{
 	"additional_properties": "is not a keyword; write additionalProperties",
 
 	"prefixItems":       "does not exist in Gemini's form; use an object with one property for each position",
-	"contains":          "does not exist in Gemini's form; make the item that must be there a property of its own",
+	"contains":          "does not exist in Gemini's form; make the required item a separate property",
 	"minContains":       "belongs to contains, which does not exist in Gemini's form; remove it",
 	"maxContains":       "belongs to contains, which does not exist in Gemini's form; remove it",
 	"patternProperties": "does not exist in Gemini's form; use an array of objects with the properties key and value",
@@ -94,7 +93,7 @@ var refusedKeywords = map[string]string{
 		"in the description",
 	"then": "belongs to if, which does not exist in Gemini's form; remove it",
 	"else": "belongs to if, which does not exist in Gemini's form; remove it",
-	"unevaluatedProperties": "depends on its neighbours, which the forms change; write \"additionalProperties\": false in the " +
+	"unevaluatedProperties": "depends on adjacent keywords, which the forms change; write \"additionalProperties\": false in the " +
 		"object that lists the properties",
-	"unevaluatedItems": "depends on its neighbours, which the forms change; use items",
+	"unevaluatedItems": "depends on adjacent keywords, which the forms change; use items",
 }

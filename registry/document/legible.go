@@ -63,7 +63,7 @@ func Legible(v any, place Pointer) []Problem {
 	look := func(at Pointer, text string) {
 		if what, _ := Hidden(text); what != "" {
 			problems = append(problems, Problem{Path: at.String(),
-				Message: fmt.Sprintf("This holds the character %s, which people cannot see but a model reads; remove it.", what)})
+				Message: fmt.Sprintf("This has the character %s, which people cannot see but models read; remove it.", what)})
 		}
 	}
 	var walk func(v any, at Pointer)

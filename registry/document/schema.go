@@ -28,7 +28,7 @@ const (
 	maxSchemaHeight = 64
 )
 
-var errNothingOpened = errors.New("a schema refers to nothing outside itself")
+var errNothingOpened = errors.New("a schema must not refer to anything outside itself")
 
 var formats = slices.Sorted(maps.Keys(stricter))
 
@@ -58,7 +58,7 @@ func compile(raw json.RawMessage, mayMap bool) (*Schema, []Problem) {
 		return nil, problems
 	}
 	if _, isObject := doc.(map[string]any); !isObject {
-		return nil, []Problem{{Message: "The parameters are a JSON Schema object, such as {\"type\": \"object\", " +
+		return nil, []Problem{{Message: "The parameters must be a JSON Schema object, such as {\"type\": \"object\", " +
 			"\"properties\": {}, \"additionalProperties\": false}."}}
 	}
 	tree := &treeBuilder{nodes: map[string]*Node{}, measured: map[*Node]bool{}}
@@ -133,7 +133,7 @@ func metaProblems(e *jsonschema.ValidationError) (all []Problem) {
 	if len(e.Causes) == 0 {
 		place, _ := ParseFragment(e.InstanceLocation)
 		all = append(all, Problem{Path: place.String(),
-			Message: "This is not as JSON Schema draft 2020-12 has it: " + e.Message + "."})
+			Message: "This is not valid in JSON Schema draft 2020-12: " + e.Message + "."})
 	}
 	return all
 }
@@ -255,8 +255,8 @@ func (b *treeBuilder) link() {
 		target, isLocal := strings.CutPrefix(ref, "#")
 		if !isLocal {
 			b.problems = append(b.problems, Problem{Path: path,
-				Message: fmt.Sprintf("$ref %q leads out of this file, and nothing else is ever opened; copy what it refers to "+
-					"into $defs and write \"#/$defs/…\".", Shorten(ref, 100))})
+				Message: fmt.Sprintf("$ref %q leads out of this file, and no other file is read; copy its target into $defs and "+
+					"write \"#/$defs/…\".", Shorten(ref, 100))})
 			continue
 		}
 		if p, ok := ParseFragment(target); ok {
@@ -264,8 +264,8 @@ func (b *treeBuilder) link() {
 		}
 		if n.Ref == nil {
 			b.problems = append(b.problems, Problem{Path: path,
-				Message: fmt.Sprintf("$ref %q refers to no schema of this file; write \"#/$defs/…\" with a "+
-					"name that $defs has.", Shorten(ref, 100))})
+				Message: fmt.Sprintf("$ref %q does not refer to a schema of this file; write \"#/$defs/…\" with a name from "+
+					"$defs.", Shorten(ref, 100))})
 		}
 	}
 }
@@ -275,8 +275,7 @@ func (b *treeBuilder) measure(n *Node) {
 		return
 	} else if seen {
 		b.problems = append(b.problems, Problem{Path: n.at.String(),
-			Message: "This schema contains itself by way of $ref, so that no provider's form can hold it; write the levels " +
-				"out, as many as are needed."})
+			Message: "This schema contains itself through $ref, which no provider supports; write out as many levels as needed."})
 		return
 	}
 	b.measured[n] = false
@@ -335,8 +334,8 @@ func formatChecks() map[string]func(any) bool {
 func CompileOutput(raw json.RawMessage) (*Schema, []Problem) {
 	p, problems := compile(raw, true)
 	for i := range problems {
-		problems[i].Message = strings.NewReplacer("The parameters are", "The output is", "leaves \"parameters\" out",
-			"leaves \"output\" out", "A tool that takes no arguments", "A tool whose data is not described").Replace(problems[i].Message)
+		problems[i].Message = strings.NewReplacer("The parameters must be", "The output must be", "omits \"parameters\"",
+			"omits \"output\"", "A tool without arguments", "A tool whose data is not described").Replace(problems[i].Message)
 	}
 	if len(problems) > 0 {
 		return nil, problems
@@ -344,7 +343,7 @@ func CompileOutput(raw json.RawMessage) (*Schema, []Problem) {
 	for _, n := range inOrder(p.nodes) {
 		if p.Root.fills && n.hasDefault {
 			return nil, []Problem{{Path: n.at.With("default").String(),
-				Message: "A default in the output has no effect: nothing is filled into what a tool answers. Remove it."}}
+				Message: "A default in the output has no effect, because answers are sent unchanged. Remove it."}}
 		}
 	}
 	return p, nil

@@ -56,7 +56,7 @@ func (r *reader) hours(a *Availability) *hours {
 		r.problem(at.With("zone"), "The key \"zone\" is missing; add the IANA name of the zone that the times are in, such as "+
 			"\"Europe/Oslo\" or \"UTC\".")
 	case a.Zone != "" && a.Times == nil && r.fine("availability", "times"):
-		r.problem(at.With("zone"), "A zone says nothing without \"times\"; add them, or leave it out.")
+		r.problem(at.With("zone"), "A zone has no effect without \"times\"; add them, or remove the zone.")
 	}
 	zone, _ := time.LoadLocation(a.Zone)
 	h := &hours{zone: zone}
@@ -90,18 +90,18 @@ func minutes(clock string) int {
 func (r *reader) possible(at document.Pointer, told TimeWindow, w window) {
 	switch {
 	case w.from >= w.to:
-		r.problem(at.With("to"), "The window ends at %s and begins at %s, so that it never holds; over midnight, write two "+
-			"windows, one to \"24:00\" and one from \"00:00\".", cmp.Or(told.To, "24:00"), cmp.Or(told.From, "00:00"))
+		r.problem(at.With("to"), "The window ends at %s and begins at %s, so it never applies; for a window over midnight, "+
+			"write two, one to \"24:00\" and one from \"00:00\".", cmp.Or(told.To, "24:00"), cmp.Or(told.From, "00:00"))
 	case w.since.IsZero() || w.until.IsZero():
 	case w.until.Before(w.since):
-		r.problem(at.With("until"), "The window ends on %s, before it begins on %s, so that it never holds.", told.Until, told.Since)
+		r.problem(at.With("until"), "The window ends on %s, before it begins on %s, so it never applies.", told.Until, told.Since)
 	default:
 		for date := w.since; !date.After(w.until); date = date.AddDate(0, 0, 1) {
 			if w.on(date) || date.Sub(w.since) >= 7*24*time.Hour {
 				return
 			}
 		}
-		r.problem(at.With("weekdays"), "No day from %s to %s is one of these weekdays, so that the window never holds.",
+		r.problem(at.With("weekdays"), "No day from %s to %s is one of these weekdays, so the window never applies.",
 			told.Since, told.Until)
 	}
 }

@@ -101,13 +101,13 @@ func (r *reader) condition(place document.Pointer, c *ConfirmWhen, n *document.N
 		}
 	}
 	if len(has) != 1 {
-		r.problem(place, "A condition has exactly one of above, below, empty, is, not, got %d of them; several conditions are "+
-			"entries of their own.", len(has))
+		r.problem(place, "A condition has exactly one of above, below, empty, is, not, got %d of them; write each condition "+
+			"as a separate entry.", len(has))
 	}
 	names := n.AllNames()
 	for token := range strings.SplitSeq(c.Argument, ".") {
 		if n = n.Property(token); n == nil {
-			r.problem(place.With("argument"), "The parameters have no %q; name an argument of theirs%s.",
+			r.problem(place.With("argument"), "The parameters have no %q; name one of their properties%s.",
 				document.Shorten(c.Argument, 60), document.DidYouMean(c.Argument, names))
 			return
 		}
@@ -124,11 +124,11 @@ func (r *reader) condition(place document.Pointer, c *ConfirmWhen, n *document.N
 	switch has[0] {
 	case "above", "below":
 		if lacks("number", "integer") {
-			r.problem(place, "%q compares numbers, and %q is of the type %s.", has[0], c.Argument, told)
+			r.problem(place, "%q compares numbers, but %q has the type %s.", has[0], c.Argument, told)
 		}
 	case "empty":
 		if lacks("string", "array", "object") {
-			r.problem(place, "A text, a list or an object can be empty, and %q is of the type %s.", c.Argument, told)
+			r.problem(place, "Only a text, a list or an object can be empty, but %q has the type %s.", c.Argument, told)
 		}
 	default:
 		v, _, _ := document.Decode(slices.Concat(c.Is, c.Not), document.MaxArgsBytes, document.MaxArgsDepth)
@@ -137,9 +137,9 @@ func (r *reader) condition(place document.Pointer, c *ConfirmWhen, n *document.N
 		case kind == "":
 			r.problem(place, "%q compares with a text, a number, true or false, got %s.", has[0], document.Describe(v))
 		case lacks(kind) && (kind != "number" || lacks("integer")):
-			r.problem(place, "%q is of the type %s and never %s.", c.Argument, told, document.Show(v))
+			r.problem(place, "%q has the type %s and is never %s.", c.Argument, told, document.Show(v))
 		case n.Refuses(v):
-			r.problem(place, "%s is not a valid value of %q, so that the comparison always gives the same.", document.Show(v), c.Argument)
+			r.problem(place, "%s is not a valid value of %q, so the comparison always has the same result.", document.Show(v), c.Argument)
 		}
 	}
 }

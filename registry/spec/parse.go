@@ -25,7 +25,7 @@ func Parse(data []byte) (Spec, []document.Problem) {
 	}
 	object, isObject := tree.(map[string]any)
 	if !isObject {
-		return Spec{}, append(problems, document.Problem{Message: "schema.json holds one JSON object."})
+		return Spec{}, append(problems, document.Problem{Message: "schema.json must have one JSON object."})
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil { // accepts everything that document.Decode accepts
@@ -121,7 +121,7 @@ func Read(object map[string]any, raw map[string]json.RawMessage) (Spec, *Compile
 func (r *reader) rules(s *Spec) {
 	r.words(s)
 	if why := Reserved(s.ToolID); why != "" {
-		r.problem(document.Pointer{"toolId"}, "The name %s %s; take another.", document.Show(s.ToolID), why)
+		r.problem(document.Pointer{"toolId"}, "The name %s %s; choose another.", document.Show(s.ToolID), why)
 	}
 	switch of := s.VariantOf; {
 	case of == "":
@@ -143,7 +143,7 @@ func (r *reader) rules(s *Spec) {
 	}
 	if s.Scheduling != "" && s.Behavior == BehaviorBlocking {
 		r.problem(document.Pointer{"scheduling"},
-			"Scheduling says when the answer of a call that does not block is spoken; remove it or make behavior \"non_blocking\".")
+			"Scheduling is only for the behavior \"non_blocking\"; remove it, or change behavior.")
 	}
 	for mode := range s.Clamp {
 		if len(s.AllowedModes) > 0 && !s.Allows(mode) && r.fine("clamp", string(mode)) {
@@ -152,21 +152,21 @@ func (r *reader) rules(s *Spec) {
 		}
 	}
 	if s.ConfirmWhen != nil && !s.RequiresConfirmation {
-		r.problem(document.Pointer{"confirmWhen"}, "The conditions say which calls a person is asked about, and "+
-			"requiresConfirmation is not true, so no one is ever asked; make it true, or leave them out.")
+		r.problem(document.Pointer{"confirmWhen"}, "The conditions select calls that need approval, but "+
+			"requiresConfirmation is not true, so none does; make it true, or remove the conditions.")
 	}
 }
 
 func (r *reader) words(s *Spec) {
 	if strings.ContainsAny(s.Title, "\n\t") {
-		r.problem(document.Pointer{"title"}, "The title is one line; remove the line break or tab.")
+		r.problem(document.Pointer{"title"}, "The title must be one line; remove the line break or tab.")
 	}
 	if strings.TrimSpace(s.Title) != "" && document.Wordless(s.Title) {
-		r.problem(document.Pointer{"title"}, "The title holds no word but markup; write the tool's name for people.")
+		r.problem(document.Pointer{"title"}, "The title has markup but no words; write the tool's name for people.")
 	}
 	if strings.TrimSpace(s.Description) != "" && document.Wordless(s.Description) {
 		r.problem(document.Pointer{"description"},
-			"The description holds no word but markup; write a sentence that tells a model when to call the tool.")
+			"The description has markup but no words; write a sentence that tells a model when to call the tool.")
 	}
 }
 
@@ -181,7 +181,7 @@ func (r *reader) parameters(s *Spec) *Compiled {
 	c.preview, c.hasView = r.template("preview", s.Preview, true, params.Root)
 	if c.hasKey && len(c.businessKey.parts) < 2 {
 		r.problem(document.Pointer{"idempotencyKey"},
-			"This template names no argument, so that all calls would be one; write {name} for an argument.")
+			"This template names no argument, so all calls would count as one; write {name} for an argument.")
 	}
 	return c
 }
@@ -195,7 +195,7 @@ func (r *reader) template(key, text string, sections bool, root *document.Node) 
 		err = t.check(root)
 	}
 	if err != nil {
-		r.problem(document.Pointer{key}, "The template %s is not right: %v.", document.Show(text), err)
+		r.problem(document.Pointer{key}, "The template %s is invalid: %v.", document.Show(text), err)
 	}
 	return t, err == nil
 }
@@ -213,7 +213,7 @@ func (r *reader) clamp(s *Spec, root *document.Node) {
 func clampable(root *document.Node, name string, limit int) string {
 	n := root.Property(name)
 	if n == nil {
-		return fmt.Sprintf("The parameters have no %q to clamp; name a property of theirs", document.Shorten(name, 60))
+		return fmt.Sprintf("The parameters have no %q to clamp; name one of their properties", document.Shorten(name, 60))
 	}
 	numeric, lowest := false, math.Inf(-1)
 	n.EachInPlace(func(n *document.Node) {
@@ -266,7 +266,7 @@ var liveKeywords = []string{"$comment", "description", "title", "type"}
 func fillable(parameters *document.Schema, place string) string {
 	holder, ok := strings.CutSuffix(place, "/enum")
 	if !ok {
-		return "The place of live values is that of an enum in the parameters, such as /properties/agent/enum"
+		return "Live values must be at an enum in the parameters, such as /properties/agent/enum"
 	}
 	n := parameters.At(holder)
 	if n == nil || n.Doc == nil {
@@ -274,11 +274,11 @@ func fillable(parameters *document.Schema, place string) string {
 			"; write the pointer from the parameters on, such as /properties/agent/enum"
 	}
 	if typ, _ := n.Doc["type"].(string); typ != "string" {
-		return "Live values are texts: write \"type\": \"string\" at " + document.Shorten(holder, 100)
+		return "Live values must be texts: write \"type\": \"string\" at " + document.Shorten(holder, 100)
 	}
 	for _, keyword := range slices.Sorted(maps.Keys(n.Doc)) {
 		if !slices.Contains(liveKeywords, keyword) && !strings.HasPrefix(keyword, "x-") {
-			return "Next to an enum that is filled, only " + strings.Join(liveKeywords[1:], ", ") + " are allowed; remove \"" +
+			return "Next to an enum with live values, only " + strings.Join(liveKeywords[1:], ", ") + " are allowed; remove \"" +
 				document.Shorten(keyword, 40) + "\" at " + document.Shorten(holder, 100)
 		}
 	}

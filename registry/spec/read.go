@@ -188,7 +188,7 @@ func (r *reader) list(at document.Pointer, v any, into reflect.Value, name strin
 			if form := rules[name].form; form != nil {
 				one = form.one
 			}
-			r.problem(at.Index(i), "%s%q stands twice; leave one.", one, text)
+			r.problem(at.Index(i), "%s%q appears twice; remove one.", one, text)
 			continue
 		}
 		r.read(at.Index(i), v, into.Index(i), name)
@@ -263,18 +263,18 @@ var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"} // in t
 const clock = `([01][0-9]|2[0-3]):[0-5][0-9]`
 
 var (
-	toolIDForm = &form{text: "A toolId has small letters a to z, digits and single underscores, a letter first",
+	toolIDForm = &form{text: "A toolId has lower-case letters a to z, digits and single underscores, and begins with a letter",
 		fits: matching(`[a-z][a-z0-9]*(_[a-z0-9]+)*(__[a-z0-9]+(_[a-z0-9]+)*)?`, MaxToolID)}
-	semverForm = &form{text: `The version is semver, such as "1.0.0"`, fits: matching(`(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)`+
+	semverForm = &form{text: `The version must be semver, such as "1.0.0"`, fits: matching(`(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)`+
 		`(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?`, 100)}
-	tagForm = &form{text: "A tag has small letters and digits, in words joined by single dashes, at most 40", one: "The tag ",
+	tagForm = &form{text: "A tag has words of lower-case letters and digits joined by single dashes, at most 40", one: "The tag ",
 		fits: matching(`[a-z0-9]+(-[a-z0-9]+)*`, 40)}
-	modeForm  = &form{text: `A mode is "text" or "voice"`, one: "The mode ", fits: matching(`text|voice`, 5)}
-	scopeForm = &form{text: fmt.Sprintf("A scope has 1 to %d letters, digits and the signs . _ : / -", MaxScopeBytes),
+	modeForm  = &form{text: `A mode must be "text" or "voice"`, one: "The mode ", fits: matching(`text|voice`, 5)}
+	scopeForm = &form{text: fmt.Sprintf("A scope has 1 to %d letters, digits and . _ : / -", MaxScopeBytes),
 		one: "The scope ", fits: ValidScope}
 	agentForm = &form{text: `An entry is the id of an agent, such as "desk"`,
 		fits: func(s string) bool { return strings.TrimSpace(s) == s && s != "" && len(s) <= MaxAgent }}
-	featureForm = &form{text: "An entry is the name of a feature, in small letters, digits, - and _, such as \"spring-sale\"",
+	featureForm = &form{text: "An entry is the name of a feature, in lower-case letters, digits, - and _, such as \"spring-sale\"",
 		fits: ValidFeature}
 	weekdayForm = &form{text: "A weekday is one of mon, tue, wed, thu, fri, sat, sun", known: weekdays,
 		fits: func(s string) bool { return slices.Contains(weekdays, s) }}

@@ -104,13 +104,13 @@ func (r *reader) settings(s *Spec, raw json.RawMessage) {
 		place := document.Pointer{"settings", name}
 		switch {
 		case name == "enabled":
-			r.problem(place, "Every tool has the setting \"enabled\" by itself, with which an operator switches it off; "+
-				"choose another name.")
+			r.problem(place, "Every tool already has the setting \"enabled\", which operators use to disable it; choose another name.")
 		case name == "share" && s.VariantOf != "":
-			r.problem(place, "A version of another tool has a setting \"share\" that is not its own: how many of the users get it. "+
-				"Take another name.")
+			r.problem(place, "Every version of another tool already has the setting \"share\", the percentage of users who get "+
+				"it; choose another name.")
 		case !settingForm(name):
-			r.problem(place, "A setting's name has small letters, digits and single underscores, a letter first, at most 40, got %s.",
+			r.problem(place, "A setting's name has lower-case letters, digits and single underscores, begins with a letter, "+
+				"and has at most 40, got %s.",
 				document.Show(name))
 		case r.fine(place...):
 			r.setting(place, one)
@@ -122,7 +122,7 @@ func (r *reader) settings(s *Spec, raw json.RawMessage) {
 
 func (r *reader) setting(place document.Pointer, s Setting) {
 	if s.Secret && s.Type != SettingString {
-		r.problem(place.With("secret"), "A secret is a string; make \"type\" \"string\", or remove \"secret\".")
+		r.problem(place.With("secret"), "A secret must be a string; make \"type\" \"string\", or remove \"secret\".")
 	}
 	given, _, has := document.Decode(s.Default, maxSpecBytes, document.MaxSpecDepth)
 	switch value, why := s.read(given); {
@@ -130,11 +130,11 @@ func (r *reader) setting(place document.Pointer, s Setting) {
 	case why != "":
 		r.problem(place.With("default"), "The default is %s, got %s.", why, document.Show(given))
 	case s.Secret && given != "":
-		r.problem(place.With("default"), "A secret does not stand in schema.json, which everybody who has the code reads. "+
+		r.problem(place.With("default"), "A secret must not be in schema.json, which everyone with the code can read. "+
 			"Remove the default, or write \"\" if the tool works without the secret.")
 	default:
 		if text, is := value.(string); is && strings.ContainsFunc(text, func(c rune) bool { return c < ' ' }) {
-			r.problem(place.With("default"), "The default holds a control character; remove it.")
+			r.problem(place.With("default"), "The default has a control character; remove it.")
 		}
 	}
 }

@@ -222,7 +222,7 @@ func Reserved(id string) string {
 		case id == name:
 			return "belongs to a tool that is built in"
 		case Folded(id) == Folded(name):
-			return fmt.Sprintf("differs from %q, which is built in, in nothing that a model would notice", name)
+			return fmt.Sprintf("looks the same to a model as %q, which is built in", name)
 		}
 	}
 	return ""
@@ -259,15 +259,15 @@ func Disagreements(of, v *Spec) []document.Problem {
 		key, why string
 		same     bool
 	}{
-		{"category", "budgets and prompts go by it", of.Category == v.Category},
-		{"sideEffects", "what a call may change must not depend on the version", of.SideEffects == v.SideEffects},
-		{"requiresConfirmation", "whether a person is asked must not depend on the version",
+		{"category", "budgets and prompts depend on it", of.Category == v.Category},
+		{"sideEffects", "the permitted changes must not depend on the version", of.SideEffects == v.SideEffects},
+		{"requiresConfirmation", "the need for approval must not depend on the version",
 			of.RequiresConfirmation == v.RequiresConfirmation},
-		{"confirmWhen", "whether a person is asked must not depend on the version", reflect.DeepEqual(of.ConfirmWhen, v.ConfirmWhen)},
-		{"allowedModes", "a user who has drawn the version would lack the tool by voice or in text",
+		{"confirmWhen", "the need for approval must not depend on the version", reflect.DeepEqual(of.ConfirmWhen, v.ConfirmWhen)},
+		{"allowedModes", "a user who gets the version would lack the tool by voice or in text",
 			sameSet(of.AllowedModes, v.AllowedModes)},
-		{"requires", "who has the tool must not depend on the version", sameSet(of.Requires, v.Requires)},
-		{"availability", "who has the tool must not depend on the version", reflect.DeepEqual(of.Availability, v.Availability)},
+		{"requires", "access to the tool must not depend on the version", sameSet(of.Requires, v.Requires)},
+		{"availability", "access to the tool must not depend on the version", reflect.DeepEqual(of.Availability, v.Availability)},
 		{"rateLimit", "both versions count together", reflect.DeepEqual(of.RateLimit, v.RateLimit)},
 		{"idempotencyKey", "each version must recognize the other's side effects", of.IdempotencyKey == v.IdempotencyKey},
 	} {
@@ -281,12 +281,12 @@ func Disagreements(of, v *Spec) []document.Problem {
 	}
 	if of.Job != nil || v.Job != nil {
 		problems = append(problems, document.Problem{Path: "/variantOf",
-			Message: "A tool with long work has no versions side by side: a job may go on after its user has drawn another " +
-				"version, which could not read its payload."})
+			Message: "A tool with a job cannot have versions: a job may continue after its user gets another version, which " +
+				"could not read its payload."})
 	}
 	if of.Version == v.Version {
-		problems = append(problems, document.Problem{Path: "/version", Message: "The version " + v.Version + " is that of " +
-			of.ToolID + ", too; the audit tells versions apart by it."})
+		problems = append(problems, document.Problem{Path: "/version", Message: "The version " + v.Version + " is also that of " +
+			of.ToolID + "; the audit tells versions apart by it."})
 	}
 	return problems
 }

@@ -28,9 +28,8 @@ type templatePart struct {
 }
 
 var (
-	errBrace   = errors.New("a brace stands alone; an argument is written {name}, a brace itself {{ or }}")
-	errBracket = errors.New("a bracket stands alone or within others; what may be left out is written [with {name}], a " +
-		"bracket itself [[ or ]]")
+	errBrace   = errors.New("it has a single brace; write {name} for an argument, and {{ or }} for a brace")
+	errBracket = errors.New("it has a single or nested bracket; write [with {name}] for an optional part, and [[ or ]] for a bracket")
 	errSection = errors.New("brackets without an argument are never left out; write [with {name}], or [[ and ]] for the " +
 		"brackets themselves")
 )
@@ -241,8 +240,7 @@ type argumentForm struct {
 	item  *template      // the format of an item; nil for the item itself
 }
 
-var errForm = errors.New("what stands behind | is time, \"time in\" and a zone such as Europe/Oslo, list, or \"list:\" and " +
-	"what to write of each item")
+var errForm = errors.New("after | write time, \"time in\" with a zone such as Europe/Oslo, list, or \"list:\" with a template of each item")
 
 func parseForm(name, text string) (string, *argumentForm, error) {
 	kind, rest := strings.TrimSpace(text), ""
@@ -285,7 +283,7 @@ func (f *argumentForm) check(name string, n, root *document.Node) error {
 		case f.item != nil:
 			return f.item.check(items)
 		case slices.Contains(n.ItemTypes(), "object"):
-			return fmt.Errorf("{%s} is a list of objects; write what to show of each, as in {%s|list: {name}}", name, name)
+			return fmt.Errorf("{%s} is a list of objects; write a template of each, as in {%s|list: {name}}", name, name)
 		}
 		return nil
 	}

@@ -32,7 +32,7 @@ type OutputDaysItem struct {
 // Settings are the tool's own settings, which the operator gives under
 // tools.weather_lookup.
 type Settings struct {
-	// Key of the weather service. It is printed nowhere; its Reveal gives the text.
+	// Key of the weather service. It is never printed; Reveal returns its text.
 	APIKey registry.Secret `setting:"api_key"`
 	// Where the service is. Default: "https://weather.example".
 	BaseURL string `setting:"base_url"`
