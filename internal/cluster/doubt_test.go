@@ -240,6 +240,27 @@ func TestGivenUpInDoubt(t *testing.T) {
 	}
 }
 
+// TestReleaseThatCannotBeUndone: the store answers neither a release nor its undoing. Another node may take the session at
+// any moment, so it starts no side effects until the store says that it is not released.
+func TestReleaseThatCannotBeUndone(t *testing.T) {
+	n, _ := nodeAt(t, strings.TrimPrefix(startNATS(t).ClientURL(), "nats://"))
+	p := n.newPlace(store.SessionRecord{ID: "voice-1", User: "ada", State: store.SessionLive}, nil)
+	p.Update(func(*store.SessionRecord) {})
+	testutil.WaitClosed(t, "the session is entered", p.Written())
+	p.mu.Lock()
+	owned, record := p.owned, p.record()
+	p.mu.Unlock()
+	n.keepTime = 0
+	if err := p.keep(t.Context(), owned, record, store.ErrUnavailable); !errors.Is(err, store.ErrUnavailable) || p.Sure() {
+		t.Errorf("%v, and the session is sure: %t", err, p.Sure())
+	}
+	p.Update(func(*store.SessionRecord) {})
+	testutil.WaitClosed(t, "the record is written again", p.Written())
+	if !p.Sure() {
+		t.Error("the session is not sure")
+	}
+}
+
 // TestLostWhileItIsGivenUp: another node takes a session while this one tries to give it up, and the store does not
 // answer. The caller of Give, and no other, learns that the session is lost.
 func TestLostWhileItIsGivenUp(t *testing.T) {

@@ -40,6 +40,8 @@ type place struct {
 	over    bool // released or left: only the end is still written
 	left    bool // Leave was called
 	ending  bool // the end must be written
+	// released: the store may say that any node can take the session, until next is written.
+	released bool
 }
 
 func (n *Node) newPlace(r store.SessionRecord, owned *store.Owned) *place {
@@ -143,6 +145,7 @@ func (p *place) write(ctx context.Context) (more bool, err error) {
 	case what == jobEnter:
 		p.entered(owned, next, err)
 	default:
+		p.released = p.released && err != nil
 		if err != nil && !errors.Is(err, store.ErrFenced) {
 			p.n.o.Logger.Warn("cannot write session record", "session_id", next.ID, "error", err)
 		}
@@ -334,9 +337,13 @@ func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 func (p *place) keep(ctx context.Context, owned *store.Owned, record store.SessionRecord, why error) error {
 	more, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.n.keepTime)
 	defer cancel()
-	if err := owned.Update(more, func(r *store.SessionRecord) { *r = record }); errors.Is(err, store.ErrFenced) {
+	err := owned.Update(more, func(r *store.SessionRecord) { *r = record })
+	if errors.Is(err, store.ErrFenced) {
 		return err //nolint:wrapcheck // it names the store
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.released = err != nil
 	return why
 }
 
@@ -363,9 +370,9 @@ var (
 // Sure implements session.Place. A session missing from the directory can't be taken.
 func (p *place) Sure() bool {
 	p.mu.Lock()
-	owned := p.owned
+	owned, released := p.owned, p.released
 	p.mu.Unlock()
-	return owned == nil || owned.Sure()
+	return owned == nil || !released && owned.Sure()
 }
 
 func (p *place) WhenLost(f func()) {
