@@ -158,11 +158,11 @@ func (e *evidence) unwritten(session string) bool {
 	return said && e.abandoned(session) && e.stored.slowest(at.Add(-2*time.Second), at) > slowStore
 }
 
-// endUnlogged reports whether the client was away for the grace period and its gateway was killed after it refused the
-// client: the session ended, but its tools ran on, and the end has no log line.
+// endUnlogged reports whether the gateway was killed after the client had been away for the grace period: the session
+// ended, but its tools ran on, and the end has no log line.
 func (e *evidence) endUnlogged(v *visit) bool {
 	owner := e.links.owner(v.session)
-	return owner != nil && owner.death().After(v.refusedAt) && v.refusedAt.Sub(v.losingAt) >= chaosGrace
+	return owner != nil && owner.death().Sub(v.lostAt) >= chaosGrace
 }
 
 // endingTime limits the time from a session's end to its log line: its tools may run until the executor's timeout.

@@ -146,6 +146,7 @@ func (g *startup) attachAgain(s *session, a *Admission, c Client) (*attachment, 
 	safe := s.client.tokens.saved(s.place.Written())
 	recalled := s.client.state.messages() // before the next step, whose messages are sent anyway
 	s.step(orchestrator.ClientBack{Again: back.Again, Gone: back.Gone}, now)
+	s.checkQueue(true, back.Flush(&s.down))
 	s.step(orchestrator.Lapse{At: s.lapses()}, now)
 	s.byClient.askAgain()
 	started := s.startedMessage(token, true, back.Snapshot)

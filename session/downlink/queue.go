@@ -352,11 +352,11 @@ func (d *Queue) FlushItem(m *protocol.AudioFlush) (bool, error) {
 	for i, o := range d.items {
 		if o.item == m.ItemID {
 			known = known && o.queued > 0
-			d.held.letGo(func(item string) bool { return item == m.ItemID })
 			d.items = append(d.items[:i], d.items[i+1:]...)
 			break
 		}
 	}
+	d.held.letGo(func(item string) bool { return item == m.ItemID })
 	d.clock.Cut(time.Now()) // flushing one item flushes all
 	if !known {
 		return true, nil

@@ -49,6 +49,7 @@ type Resumed struct {
 	Again    []orchestrator.Again
 	Gone     []string // items that the client knows and that cannot be sent again
 	Snapshot bool     // messages that the client lacks are not known any more
+	last     int64    // the client has all messages up to it
 }
 
 // Detach records the loss of the attachment. From now on everything waits, within the limits for absent clients.
@@ -197,8 +198,8 @@ func (d *Queue) Resume(last int64, has *protocol.ResumeAudio, away time.Duration
 	r.snapshot = r.snapshot || r.from <= d.held.lost || slices.ContainsFunc(d.replays, func(e replay) bool {
 		return e.snapshot && last < e.started // an earlier snapshot has not arrived
 	})
-	back := Resumed{Snapshot: r.snapshot, Gone: d.short}
-	needs := d.needs(min(last, r.from-1), has, barely, &back)
+	back := Resumed{Snapshot: r.snapshot, Gone: d.short, last: min(last, r.from-1)}
+	needs := d.needs(back.last, has, barely, &back)
 	w := rewinder{d: d, replay: r, has: has, unsure: part != nil, needs: needs}
 	less := w.rewind(&back)
 	// Messages for the beginning of an attachment that was lost at once are not for this one.
@@ -211,7 +212,7 @@ func (d *Queue) Resume(last int64, has *protocol.ResumeAudio, away time.Duration
 	})
 	w.announceOpen(waiting, back.Gone)
 	d.entries, d.head = append(w.entries, waiting...), 0
-	d.endAgain(min(last, r.from-1), has, r.snapshot)
+	d.endAgain(back.last, has, r.snapshot)
 	d.clock.Hold(away, audio.Duration(d.most.Rate, int(less)))
 	d.held.lost = max(d.held.lost, r.from-1)
 	if r.snapshot {
@@ -220,6 +221,29 @@ func (d *Queue) Resume(last int64, has *protocol.ResumeAudio, away time.Duration
 	d.short, d.gap, d.back = nil, false, true
 	d.remember(r)
 	return back
+}
+
+// Flush flushes the Gone items that FlushItem has not flushed since Resume, because by the clock the user had heard them.
+// An item that the client never hears of is forgotten instead.
+func (r Resumed) Flush(d *Queue) error {
+	for _, id := range r.Gone {
+		d.mu.Lock()
+		it := d.held.item(id)
+		if it != nil && r.Snapshot && !it.known(r.last) {
+			d.drop(func(item string) bool { return item == id }, false)
+			d.held.letGo(func(item string) bool { return item == id })
+			it = nil
+		}
+		d.mu.Unlock()
+		if it == nil {
+			continue
+		}
+		flush := &protocol.AudioFlush{Header: protocol.Header{Turn: it.turn}, ItemID: id, Reason: string(orchestrator.FlushConnectionLost)}
+		if _, err := d.FlushItem(flush); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // needs returns the position from which the client needs each kept item; others are added to back.Gone. The client has

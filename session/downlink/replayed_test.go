@@ -3,6 +3,7 @@ package downlink
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -204,6 +205,49 @@ func TestDropDuringReplay(t *testing.T) {
 	l.flush("a")
 	l.got = nil
 	l.wrote(audioFlush(2, "a"))
+}
+
+// TestHeardByTheClock (S2): by the clock the user has heard an answer whose audio is therefore not held any more, but the
+// client's program has not taken it. The client gets no end of an item that it never hears of, and a flush of one that it
+// knows, or gets to know.
+func TestHeardByTheClock(t *testing.T) {
+	lost := func(seq int) string {
+		return fmt.Sprintf(`{"type":"audio.flush","seq":%d,"item_id":"b","reason":"connection_lost"}`, seq)
+	}
+	for name, tc := range map[string]struct {
+		ring int32
+		last int64 // what the client has
+		has  string
+		want []string
+	}{
+		"unknown, with a snapshot": {4, 2, "a", nil},
+		"unknown, with a replay":   {MaxKept, 2, "a", []string{`{"type":"audio.start","seq":3,"item_id":"b"}`, lost(4)}},
+		"known, with a snapshot":   {4, 3, "b", []string{lost(10)}},
+		"known, with a replay":     {MaxKept, 3, "b", []string{lost(4)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newSlowLink(t)
+			l.most.Away = 1 << 20
+			l.held = replayBuffer{budget: NewBudget(), most: 1 << 20, ring: tc.ring}
+			l.item("a", 1)
+			l.item("b", 3)
+			pushes(t, l.Queue, 5)
+			l.write(20)
+			l.held.received("b", 2*slowFrame)
+			l.Detach()
+			back := l.Resume(tc.last, &protocol.ResumeAudio{ItemID: tc.has, ReceivedMS: 100}, 0, allHeard)
+			if err := back.Flush(l.Queue); err != nil {
+				t.Fatal(err)
+			}
+			l.Attach(0)
+			l.got = nil
+			l.write(20)
+			l.got = slices.DeleteFunc(l.got, func(m string) bool { return strings.Contains(m, "pong") || strings.Contains(m, `"a"`) })
+			if diff := cmp.Diff(tc.want, l.got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }
 
 // allHeard: the user has heard some of every item.
