@@ -146,7 +146,7 @@ func ReadFile(name string) (Clip, error) {
 // NonEmpty passes on a clip and its error; a clip without audio is an error.
 func NonEmpty(clip Clip, err error) (Clip, error) {
 	if err == nil && len(clip.PCM) == 0 {
-		err = errors.New("it holds no audio")
+		err = errors.New("it has no audio")
 	}
 	return clip, err
 }

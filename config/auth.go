@@ -240,7 +240,7 @@ func (v validator) validateKeySource(prefix string, i *AuthIssuer) {
 			"with: openssl rand -hex 32", n, auth.MinSecret)
 	}
 	for _, alg := range i.Algs {
-		v.wrongIf(!slices.Contains(allowed, alg), prefix+"algs", "holds %s; with this kind of keys it may hold %s. Public keys and a "+
+		v.wrongIf(!slices.Contains(allowed, alg), prefix+"algs", "has the entry %s; with this kind of keys it may have %s. Public keys and a "+
 			"shared secret are never mixed: a public key could be used as a secret", quote(alg), strings.Join(allowed, ", "))
 	}
 }
@@ -262,7 +262,7 @@ func (v validator) validateScopes(key string, names []string) {
 	} else if scopes == 0 {
 		is := "is missing"
 		if len(names) > 0 {
-			is = "holds only scopes for tools, which open no endpoint"
+			is = "has only scopes for tools, which open no endpoint"
 		}
 		v.wrong(key, "%s; choose from %s", is, strings.Join(auth.ScopeNames(), ", "))
 	}

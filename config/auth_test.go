@@ -49,14 +49,14 @@ var authProblems = []wrong{
 		`dir/voicegw.yaml:7: auth.jwt.idp.jwks_url must begin with https://`,
 		`dir/voicegw.yaml:4: auth.jwt.idp.issuer must begin with https://`,
 		`dir/voicegw.yaml:8: auth.jwt.idp.hs_secret has 5 bytes and could be guessed`,
-		`dir/voicegw.yaml:9: auth.jwt.idp.algs holds "RS256"; with this kind of keys it may hold HS256, HS384, HS512. Public keys and a shared secret are never mixed`,
-		`dir/voicegw.yaml:9: auth.jwt.idp.algs holds "none"`,
+		`dir/voicegw.yaml:9: auth.jwt.idp.algs has the entry "RS256"; with this kind of keys it may have HS256, HS384, HS512. Public keys and a shared secret are never mixed`,
+		`dir/voicegw.yaml:9: auth.jwt.idp.algs has the entry "none"`,
 		`dir/voicegw.yaml:11: auth.jwt.idp.scopes is missing`,
 		`dir/voicegw.yaml:10: auth.jwt.idp.claims.user is empty`,
 		`dir/voicegw.yaml:12: auth.jwt.idp.leeway must be from 0s to 5m0s`,
 	}},
 	{"public keys with a secret's algorithm", "auth:\n  jwt:\n    idp: {issuer: i, audience: [a], jwks_url: 'https://id.example/keys', algs: [RS256, HS256]}\n", nil, nil, []string{
-		`dir/voicegw.yaml:3: auth.jwt.idp.algs holds "HS256"; with this kind of keys it may hold RS256,`,
+		`dir/voicegw.yaml:3: auth.jwt.idp.algs has the entry "HS256"; with this kind of keys it may have RS256,`,
 	}},
 	{"issuers with the same users", "auth:\n  jwt:\n    a: {issuer: i, audience: [a], discovery: false, jwks_url: 'https://a.example/keys'}\n    b: {issuer: i, audience: [a], jwks_url: 'https://b.example/keys', user_prefix: 'b:'}\n", nil, nil, []string{
 		`dir/voicegw.yaml:4: auth.jwt.b.issuer is also the issuer of a;`,

@@ -108,7 +108,7 @@ func (v validator) validateChecks() {
 		v.bad(checksPrefix+names[checks.MaxRules]+".kind", "There are %d checks; at most %d are allowed.", len(names), checks.MaxRules)
 	}
 	for i, name := range c.Order {
-		v.wrongIf(c.Rules[name] == nil || slices.Contains(c.Order[:i], name), "checks.order", "holds %s, which is not a check or "+
+		v.wrongIf(c.Rules[name] == nil || slices.Contains(c.Order[:i], name), "checks.order", "has the entry %s, which is not a check or "+
 			"comes twice; the checks are %s", quote(name), strings.Join(names, ", "))
 	}
 	for _, name := range names {
@@ -136,7 +136,7 @@ func (v validator) validateCheck(prefix string, c *Check) {
 	}
 	for _, text := range c.Patterns {
 		_, err := regexp.Compile(text)
-		v.wrongIf(err != nil, prefix+"patterns", "holds %s, which is not a regular expression: %v", quote(text), err)
+		v.wrongIf(err != nil, prefix+"patterns", "has the entry %s, which is not a regular expression: %v", quote(text), err)
 	}
 	switch checks.Outcome(c.Outcome) {
 	case checks.Replace:

@@ -58,7 +58,7 @@ func (f field) set(text string) error {
 	switch p := f.value.Addr().Interface().(type) {
 	case *string:
 		if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
-			return fmt.Errorf("must not hold control characters")
+			return fmt.Errorf("must not have control characters")
 		}
 		*p = text
 	case *setting.Path:
@@ -112,7 +112,7 @@ func (f field) set(text string) error {
 func setSecret(p *setting.Secret, text string) error {
 	text = strings.TrimSpace(text)
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return fmt.Errorf("holds a space, a line break or a character that no key has; paste it again")
+		return fmt.Errorf("has a space, a line break or a character that keys never have; paste it again")
 	}
 	*p = setting.NewSecret(text)
 	return nil

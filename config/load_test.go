@@ -204,15 +204,15 @@ func TestProblems(t *testing.T) {
 		}},
 		{"base URLs", "providers:\n  gemini: {base_url: localhost}\n  openai: {base_url: 'https://me:hush@example.com/v1'}\n", nil, nil, []string{
 			`dir/voicegw.yaml:2: providers.gemini.base_url must be a whole URL`,
-			`dir/voicegw.yaml:3: providers.openai.base_url holds a user or a password`,
+			`dir/voicegw.yaml:3: providers.openai.base_url has a user or a password`,
 		}},
 		{"origins", "origins: ['https://a.example/x', '*', 'https://*']\nhosts: ['*', 'https://a', 'a b']\n", nil, nil, []string{
-			`dir/voicegw.yaml:1: origins holds "https://a.example/x", which has a name with a character`,
-			`dir/voicegw.yaml:1: origins holds "*"`,
-			`dir/voicegw.yaml:1: origins holds "https://*"`,
-			`dir/voicegw.yaml:2: hosts holds "*"`,
-			`dir/voicegw.yaml:2: hosts holds "https://a"; name hosts alone`,
-			`dir/voicegw.yaml:2: hosts holds "a b", which has a name with a character`,
+			`dir/voicegw.yaml:1: origins has the entry "https://a.example/x", which has a name with a character`,
+			`dir/voicegw.yaml:1: origins has the entry "*"`,
+			`dir/voicegw.yaml:1: origins has the entry "https://*"`,
+			`dir/voicegw.yaml:2: hosts has the entry "*"`,
+			`dir/voicegw.yaml:2: hosts has the entry "https://a"; name hosts alone`,
+			`dir/voicegw.yaml:2: hosts has the entry "a b", which has a name with a character`,
 		}},
 	}
 	for _, tt := range slices.Concat(tests, stateProblems, providerProblems, authProblems) {

@@ -117,11 +117,11 @@ func (v validator) validatePhone() {
 	v.wrongIf(p.Enabled() && (err != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil),
 		"phone.public_url", "must be a scheme and a host without a path, such as https://voice.example.com")
 	for number, agent := range p.Agents() {
-		v.wrongIf(!phone.IsNumber(number), "phone.numbers", "holds %s; write a number such as +15550100, or +15550100=agent",
+		v.wrongIf(!phone.IsNumber(number), "phone.numbers", "has the entry %s; write a number such as +15550100, or +15550100=agent",
 			quote(number+"="+agent))
 	}
 	for name, number := range p.TransferNumbers() {
-		v.wrongIf(!validName.MatchString(name) || !phone.IsNumber(number), "phone.transfers", "holds %s; write a name and a number, "+
+		v.wrongIf(!validName.MatchString(name) || !phone.IsNumber(number), "phone.transfers", "has the entry %s; write a name and a number, "+
 			"such as sales=+15550123", quote(name+"="+number))
 	}
 	from := p.Outbound.From
@@ -129,7 +129,7 @@ func (v validator) validatePhone() {
 	for _, prefix := range p.Outbound.Prefixes {
 		digits, ok := strings.CutPrefix(prefix, "+")
 		v.wrongIf(!ok || digits == "" || strings.Trim(digits, "0123456789") != "", "phone.outbound.prefixes",
-			"holds %s; write + and digits, such as +1555", quote(prefix))
+			"has the entry %s; write + and digits, such as +1555", quote(prefix))
 	}
 	if p.Enabled() {
 		v.warnOfPhone(p)

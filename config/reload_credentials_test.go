@@ -87,7 +87,7 @@ func TestLastCredential(t *testing.T) {
 func TestReloadNamesUnchangedSettings(t *testing.T) {
 	now, next := read(t, "listen: 127.0.0.1:8080\n"), read(t, "insecure: true\nhosts: ['*']\ndrain_timeout: 1m\n")
 	_, err := TakeOver(now, next)
-	if want := "voicegw.yaml:2: hosts holds \"*\""; err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "A reload leaves these settings as they were at the start: drain_timeout, insecure.") {
+	if want := "voicegw.yaml:2: hosts has the entry \"*\""; err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "A reload leaves these settings as they were at the start: drain_timeout, insecure.") {
 		t.Errorf("the error is %v", err)
 	}
 	public, private := read(t, "listen: 0.0.0.0:8080\nauth:\n  keys:"+keyA+"\n"), read(t, "# nothing\nlisten: 127.0.0.1:8080\n")

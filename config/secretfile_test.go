@@ -63,7 +63,7 @@ func TestSecretFileProblems(t *testing.T) {
 	}{
 		"missing": {[]string{"VOICEGW_API_KEY_FILE=gone"}, "VOICEGW_API_KEY_FILE: api_key_file: the file gone does not exist"},
 		"empty":   {[]string{"VOICEGW_API_KEY_FILE=empty"}, "the file empty is empty"},
-		"invalid": {[]string{"VOICEGW_API_KEY_FILE=two"}, "the file two holds a space"},
+		"invalid": {[]string{"VOICEGW_API_KEY_FILE=two"}, "the file two has a space"},
 		"twice":   {[]string{"OPENAI_API_KEY=hush", "VOICEGW_PROVIDERS_OPENAI_API_KEY_FILE=dir/key"}, "providers.openai.api_key_file and providers.openai.api_key are both set (OPENAI_API_KEY)"},
 	} {
 		_, _, err := Load(Source{ReadFile: fs.ReadFile, Environ: test.environ})

@@ -7,7 +7,7 @@ var stateProblems = []wrong{
 		`dir/voicegw.yaml:3: store.replicas is 3, but without store.url`,
 	}},
 	{"no URL of a store", "", []string{"VOICEGW_STORE_URL=nats://a:4222,localhost:4222"}, nil, []string{`VOICEGW_STORE_URL: store.url must be nats://host:4222`}},
-	{"a password in the store's URL", "store: {url: 'nats://me:hush@a:4222'}\n", nil, nil, []string{`dir/voicegw.yaml:1: store.url holds a user, a password or a token; they belong`}},
+	{"a password in the store's URL", "store: {url: 'nats://me:hush@a:4222'}\n", nil, nil, []string{`dir/voicegw.yaml:1: store.url has a user, a password or a token; they belong`}},
 	{"a store's numbers and words", "store: {replicas: 6, url: 'tls://a', sync: never}\n", nil, nil, []string{
 		`dir/voicegw.yaml:1: store.sync must be one of always, interval, not "never".`,
 		`dir/voicegw.yaml:1: store.replicas must be from 1 to 5, not 6.`,
@@ -43,8 +43,8 @@ var stateProblems = []wrong{
 		`dir/voicegw.yaml:3: confirmation.life must be from 10s to 1h0m0s, not 9s.`,
 	}},
 	{"a home folder", "data_dir: ~/voicegw\n", nil, []Flag{{"--set", "audit.file", "~/audit"}}, []string{
-		`dir/voicegw.yaml:1: data_dir holds ~, which only a shell understands; write the whole path.`,
-		`--set: audit.file holds ~`,
+		`dir/voicegw.yaml:1: data_dir has a ~, which only a shell understands; write the whole path.`,
+		`--set: audit.file has a ~`,
 	}},
 	{"standard output as a folder", "data_dir: '-'\n", nil, nil, []string{`dir/voicegw.yaml:1: data_dir is "-"; name a file or a folder.`}},
 	{"a short key", "api_key: hush-hush\n", nil, nil, []string{`dir/voicegw.yaml:1: api_key has 9 characters and could be guessed; make one of at least 16`}},

@@ -75,7 +75,7 @@ func (l *loader) knowTools() {
 	}
 }
 
-// settleTools records which settings of tools have a value. A missing one is no problem of the configuration: the
+// settleTools records which settings of tools have a value. A missing one is not a problem of the configuration: the
 // registry leaves that tool out, and the others work.
 func (l *loader) settleTools() {
 	l.settleShares()

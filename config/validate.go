@@ -116,7 +116,7 @@ func (v validator) baseURL(key, text string) {
 	case !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.Host == "":
 		v.wrong(key, "must be a whole URL that begins with https://, http://, wss:// or ws:// and names a host")
 	case u.User != nil:
-		v.wrong(key, "holds a user or a password; a provider takes a key, which belongs into api_key")
+		v.wrong(key, "has a user or a password; a provider takes a key, which belongs in api_key")
 	case u.Fragment != "":
 		v.wrong(key, "has a fragment (#…); remove it")
 	}
@@ -142,7 +142,7 @@ func (v validator) httpURL(key, text string) {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		v.wrong(key, "must be a whole URL that begins with https:// or http:// and names a host")
 	case u.User != nil:
-		v.wrong(key, "holds a user or a password; a key belongs into the section's api_key")
+		v.wrong(key, "has a user or a password; a key belongs in the section's api_key")
 	}
 }
 
@@ -164,7 +164,7 @@ func (v validator) validateStore() {
 		case err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Host == "":
 			v.wrong("store.url", "must be nats://host:4222 or tls://host:4222, or a comma-separated list of them")
 		case u.User != nil:
-			v.wrong("store.url", "holds a user, a password or a token; they belong into the file of store.credentials")
+			v.wrong("store.url", "has a user, a password or a token; they belong in the file of store.credentials")
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (v validator) validatePath(key string, p setting.Path) {
 	case p == setting.Stdout && key != "audit.file":
 		v.wrong(key, "is \"-\"; name a file or a folder")
 	case slices.Contains(strings.Split(filepath.ToSlash(string(p)), "/"), "~"):
-		v.wrong(key, "holds ~, which only a shell understands; write the whole path")
+		v.wrong(key, "has a ~, which only a shell understands; write the whole path")
 	}
 }
 
@@ -200,11 +200,11 @@ func (v validator) validateHosts() {
 		p, err := origin.ParseHostPattern(text)
 		switch {
 		case strings.Contains(text, "/"):
-			v.wrong("hosts", "holds %s; name hosts alone, without a scheme and a path, such as voice.example.com", quote(text))
+			v.wrong("hosts", "has the entry %s; name hosts alone, without a scheme and a path, such as voice.example.com", quote(text))
 		case err != nil:
-			v.wrong("hosts", "holds %s, which %v", quote(text), err)
+			v.wrong("hosts", "has the entry %s, which %v", quote(text), err)
 		case p.Every() && !v.config.Insecure:
-			v.wrong("hosts", "holds %s: a web page could then give the gateway's address a name of its own (DNS rebinding). Name the "+
+			v.wrong("hosts", "has the entry %s: a web page could then give the gateway's address a name of its own (DNS rebinding). Name the "+
 				"hosts, or give --insecure as well", quote(text))
 		}
 	}
@@ -215,13 +215,13 @@ func (v validator) validateOrigins() {
 		p, bare, err := origin.ParsePattern(text)
 		switch {
 		case err != nil:
-			v.wrong("origins", "holds %s, which %v; write a scheme and a host, such as https://app.example.com", quote(text), err)
+			v.wrong("origins", "has the entry %s, which %v; write a scheme and a host, such as https://app.example.com", quote(text), err)
 		case p.Every() && !v.config.Insecure:
-			v.wrong("origins", "holds %s: every web page that a user visits could speak through this gateway. Name the pages' "+
+			v.wrong("origins", "has the entry %s: every web page that a user visits could speak through this gateway. Name the pages' "+
 				"origins, or give --insecure as well", quote(text))
 		case bare:
-			v.warnings = append(v.warnings, fmt.Sprintf("origins holds %s without a scheme, which means https://%s; write it "+
-				"that, or with http:// if the page uses it.", quote(text), text))
+			v.warnings = append(v.warnings, fmt.Sprintf("origins has the entry %s without a scheme, which means https://%s; "+
+				"write that, or http:// if the page uses it.", quote(text), text))
 		}
 	}
 }
@@ -284,13 +284,13 @@ func (v validator) validateFeatures() {
 		m := featureForm.FindStringSubmatch(entry)
 		switch {
 		case m == nil || len(m[2]) > 64 || len(m[3]) > 64:
-			v.wrong("features", "holds %s; a feature has small letters, digits, - and _, such as spring-sale, and may name an agent: "+
+			v.wrong("features", "has the entry %s; a feature has small letters, digits, - and _, such as spring-sale, and may name an agent: "+
 				"spring-sale@desk is on for that agent, !spring-sale@desk is off for it", quote(entry))
 		case m[1] != "" && m[3] == "":
-			v.wrong("features", "holds %s, but a feature that is not listed is off anyway; leave it out, or name the agent for which "+
+			v.wrong("features", "has the entry %s, but a feature that is not listed is off anyway; leave it out, or name the agent for which "+
 				"it is off: !%s@desk", quote(entry), m[2])
 		case slices.Contains(v.config.Features[:i], entry):
-			v.wrong("features", "holds %s twice; leave one", quote(entry))
+			v.wrong("features", "has the entry %s twice; remove one", quote(entry))
 		case slices.Contains(v.config.Features[:i], "!"+entry), m[1] != "" &&
 			slices.Contains(v.config.Features[:i], strings.TrimPrefix(entry, "!")):
 			v.wrong("features", "says that %s is both on and off for %s; leave one", quote(m[2]), quote(m[3]))
@@ -302,9 +302,9 @@ func (v validator) validateToolDirs() {
 	for i, dir := range v.config.ToolDirs {
 		switch {
 		case !filepath.IsAbs(dir):
-			v.wrong("tool_dirs", "holds %s; write the whole path, from the root", quote(dir))
+			v.wrong("tool_dirs", "has the entry %s; write the whole path, from the root", quote(dir))
 		case slices.Contains(v.config.ToolDirs[:i], dir):
-			v.wrong("tool_dirs", "holds %s twice; leave one", quote(dir))
+			v.wrong("tool_dirs", "has the entry %s twice; remove one", quote(dir))
 		}
 	}
 }
@@ -351,6 +351,6 @@ func parseProxy(text string) (netip.Prefix, error) {
 func (v validator) validateProxies() {
 	for _, text := range v.config.TrustedProxies {
 		_, err := parseProxy(text)
-		v.wrongIf(err != nil, "trusted_proxies", "holds %s, %v", quote(text), err)
+		v.wrongIf(err != nil, "trusted_proxies", "has the entry %s, %v", quote(text), err)
 	}
 }

@@ -63,7 +63,7 @@ func (v validator) validateWebhooks() {
 		v.validateSigning(prefix+"old_secret", w.OldSecret)
 		v.wrongIf(len(w.Events) == 0, prefix+"events", "is empty; name some of %s", strings.Join(webhook.Types(), ", "))
 		for _, kind := range w.Events {
-			v.wrongIf(!slices.Contains(webhook.Types(), kind), prefix+"events", "holds %s; it may hold %s", quote(kind),
+			v.wrongIf(!slices.Contains(webhook.Types(), kind), prefix+"events", "has the entry %s; it may have %s", quote(kind),
 				strings.Join(webhook.Types(), ", "))
 		}
 	}

@@ -23,7 +23,7 @@ func TestWebhooks(t *testing.T) {
 		"no URL":             {hook(`url: "hidden", secret: "` + hookSecret + `"`), "webhooks.a.url must be a whole URL"},
 		"a short secret":     {hook(`url: "https://h.example", secret: "whsec_aGlkZGVu"`), "webhooks.a.secret has 6 bytes"},
 		"a wrong old secret": {hook(`url: "https://h.example", secret: "` + hookSecret + `", old_secret: hidden`), "webhooks.a.old_secret must begin with whsec_"},
-		"an unknown event":   {hook(`url: "https://h.example", secret: "` + hookSecret + `", events: [session.begun]`), "webhooks.a.events holds \"session.begun\""},
+		"an unknown event":   {hook(`url: "https://h.example", secret: "` + hookSecret + `", events: [session.begun]`), "webhooks.a.events has the entry \"session.begun\""},
 		"no event":           {hook(`url: "https://h.example", secret: "` + hookSecret + `", events: []`), "webhooks.a.events is empty"},
 		"a long timeout":     {hook(`url: "https://h.example", secret: "` + hookSecret + `", timeout: 2m`), "webhooks.a.timeout must be from 1s to 30s"},
 	} {

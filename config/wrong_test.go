@@ -62,7 +62,7 @@ func TestWrongIsNotMissing(t *testing.T) {
 // TestUselessScopes: a key with scopes for tools only is refused with this reason.
 func TestUselessScopes(t *testing.T) {
 	_, _, err := load(t, "auth:\n  keys:\n    a: {id: aaaaaaaa, sha256: \""+strings.Repeat("1", 64)+"\", scopes: ['kb:staff']}\n", nil)
-	if err == nil || !strings.Contains(err.Error(), "auth.keys.a.scopes holds only scopes for tools, which open no endpoint") {
+	if err == nil || !strings.Contains(err.Error(), "auth.keys.a.scopes has only scopes for tools, which open no endpoint") {
 		t.Errorf("the error is %v", err)
 	}
 }

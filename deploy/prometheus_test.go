@@ -68,7 +68,7 @@ func TestPrometheusOfCompose(t *testing.T) {
 		Rewrite: func(*httputil.ProxyRequest) {},
 		Transport: &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if !strings.HasPrefix(address, "gateway-") || !strings.HasSuffix(address, ":8080") {
-				t.Errorf("Prometheus reads %s, which is no gateway", address)
+				t.Errorf("Prometheus reads %s, which is not a gateway", address)
 			}
 			return (&net.Dialer{}).DialContext(ctx, network, gateway)
 		}},

@@ -72,7 +72,7 @@ type schema struct {
 	Properties map[string]schema
 }
 
-// leaves returns the paths of the values that are no sections; config is a value and a section.
+// leaves returns the paths of the values that are not sections; config is a value and a section.
 func (s schema) leaves(prefix string) (paths []string) {
 	for name, p := range s.Properties {
 		if path := prefix + name; len(p.Properties) == 0 || path == "config" {

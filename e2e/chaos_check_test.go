@@ -274,7 +274,7 @@ func (e *evidence) auditComplete(f *findings) {
 			spec, _ := named(seen.tool)
 			switch {
 			case len(all) == 0 && spec.writes && seen.ended != nil && seen.ended.OK && !e.abandoned(v.session):
-				// A kill is no exception: the next gateway writes the line from the checkpoint.
+				// A kill is not an exception: the next gateway writes the line from the checkpoint.
 				f.add(promise, "%s of %s was acknowledged to the client and has no line: %s, %+v, %s%s", id, v.name(), seen.tool, seen.ended, e.links.describe(v.session), v.lately())
 			case listed, e.cutShort(v.session, seen.began, seen.endedAt):
 			case len(all) == 0 && e.abandoned(v.session):

@@ -596,7 +596,7 @@ func keys(v any) string {
 	return ""
 }
 
-// TestRealtimeLongHistory: a client can add a long conversation while its audio flows; this is no flood.
+// TestRealtimeLongHistory: a client can add a long conversation while its audio flows; this is not a flood.
 func TestRealtimeLongHistory(t *testing.T) {
 	overWires(t, setting{}, func(t *testing.T, _ string, st *stack) {
 		c := st.realtime(t, "")

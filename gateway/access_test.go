@@ -194,7 +194,7 @@ func TestRouteAccess(t *testing.T) {
 				got, body := statusOf(t, srv, r)
 				want := expected(s.routes.access[pattern], name, callers)
 				if pattern == voicePattern && want != http.StatusForbidden && !strings.HasPrefix(name, "wrong") {
-					want = 0 // the error is that it is no WebSocket; see TestVoiceAccess
+					want = 0 // the error is that it is not a WebSocket; see TestVoiceAccess
 				}
 				if strings.Contains(pattern, " /v1/phone/") && s.routes.access[pattern].public() {
 					want = http.StatusForbidden // the carrier's signature decides

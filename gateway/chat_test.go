@@ -107,7 +107,7 @@ func problemOf(t *testing.T, w *httptest.ResponseRecorder) (code, message string
 		Error struct{ Code, Message string }
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil || w.Header().Get("Content-Type") != "application/json" {
-		t.Fatalf("%d %q is no error: %v", w.Code, w.Body, err)
+		t.Fatalf("%d %q is not an error: %v", w.Code, w.Body, err)
 	}
 	return reply.Error.Code, reply.Error.Message
 }

@@ -134,7 +134,7 @@ func FuzzForwardedFor(f *testing.F) {
 		r.Header = http.Header{"X-Forwarded-For": {first, second}}
 		got := s.clientOf(r).Addr
 		if got.Is4In6() || got.Zone() != "" || !got.IsValid() || got.IsUnspecified() {
-			t.Fatalf("%q, %q: %s is no client's address", first, second, got)
+			t.Fatalf("%q, %q: %s is not a client's address", first, second, got)
 		}
 		if got == directAddr(r) {
 			return

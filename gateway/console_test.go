@@ -51,7 +51,7 @@ func TestConsoleIsOpenedOnce(t *testing.T) {
 			t.Errorf("its token: %d %s", w.Code, w.Body)
 		}
 		if w := ask(s, "GET", "/v1/blocks", bearer(code)); w.Code != http.StatusUnauthorized {
-			t.Errorf("a code is no token: %d", w.Code)
+			t.Errorf("a code is not a token: %d", w.Code)
 		}
 		if w := ask(s, "POST", "/v1/console/codes", bearer(first.Token)); w.Code != http.StatusUnauthorized {
 			t.Errorf("a token makes codes and could last forever: %d", w.Code)

@@ -221,7 +221,7 @@ func TestClientSecretSessions(t *testing.T) {
 	})
 	s, _ = srv.Config.Handler.(*Server)
 	if s == nil {
-		t.Fatal("the handler is no Server")
+		t.Fatal("the handler is not a Server")
 	}
 	w := send(s, secretsPath, `{"session":{"type":"realtime","model":"other","instructions":"Sing.","tools":[{"type":"function","name":"look"}]},"voicegw":{"user":"ada"}}`, bearer(testKey))
 	var made struct{ Value string }

@@ -117,7 +117,7 @@ func TestOtherTextIsUnchanged(t *testing.T) {
 		}
 	}
 	if got := string(fixed.JSON(json.RawMessage("broken " + fixed.code))); got != "broken "+taken {
-		t.Errorf("text that is no JSON became %s", got)
+		t.Errorf("text that is not JSON became %s", got)
 	}
 }
 

@@ -91,7 +91,7 @@ func f(say func(string)) { say("Tell the user that it does not work.") }`
 		func f(tool string, c conversation.Entry) any { return []textmodel.Message{{Role: "user", Text: prompts.AskedToApprove(tool, "approved")}, {Text: c.Text}} }
 		func g(tool string) any { return reg.Errorf("X", "%s", tool) }`
 	if found, _ := outside(t, fstest.MapFS{"gateway/a.go": {Data: []byte("package gateway\n" + head + good)}}); len(found) > 0 {
-		t.Errorf("this is no word to a model: %s", found)
+		t.Errorf("this is not a word to a model: %s", found)
 	}
 }
 

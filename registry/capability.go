@@ -148,9 +148,9 @@ type Image struct {
 // Errors of capabilities that a tool can distinguish.
 var (
 	// ErrNotTaken is wrapped if a message or a note is not as it may be, or one too many.
-	ErrNotTaken = errors.New("it was not taken")
+	ErrNotTaken = errors.New("it was not accepted")
 	// ErrFull is wrapped if no more entries may be recorded. Trying again later may help.
-	ErrFull = errors.New("as many are recorded as may be")
+	ErrFull = errors.New("the maximum number is recorded")
 	// ErrUser is wrapped if the user is empty or too long.
 	ErrUser        = errors.New("the user is empty or too long")
 	ErrVoiceActive = errors.New("a voice session is running already")

@@ -60,7 +60,7 @@ var statusTypes = map[int]ErrorType{
 	501: ErrorPermanent, 505: ErrorPermanent,
 }
 
-// OfStatus is the error of an answer with an HTTP status that is no success. said, the service's words, reach the model.
+// OfStatus is the error of an answer with an HTTP status that is not a success. said, the service's words, reach the model.
 func OfStatus(s *spec.Spec, status int, said string, cause error) *ToolError {
 	kind, known := statusTypes[status]
 	switch {

@@ -143,7 +143,7 @@ func (f *filling) usable(source string, values []string) []string {
 	slices.Sort(usable)
 	usable = slices.Compact(usable)
 	if left := len(values) - min(len(usable), maxLiveValues); left > 0 {
-		f.from.opts.Logger.Debug("live values are left out: each once, none too long, no more than fit", "source", source, "left_out", left)
+		f.from.opts.Logger.Debug("some live values are left out: repeated, too long or too many", "source", source, "left_out", left)
 	}
 	return usable[:min(len(usable), maxLiveValues)]
 }
@@ -154,7 +154,7 @@ func (f *filling) snapshot(text []byte) *Snapshot {
 		if places := f.values[id]; len(places) > 0 {
 			filled, err := t.fill(places)
 			if err != nil {
-				f.from.opts.Logger.Error("a tool is left out: its live values cannot be told a model", "tool", id, "error", err)
+				f.from.opts.Logger.Error("a tool is left out: models cannot get its live values", "tool", id, "error", err)
 				continue
 			}
 			t = filled

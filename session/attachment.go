@@ -191,8 +191,8 @@ func (a *attachment) take(in protocol.Input, since time.Time) {
 		s.client.control = rate.NewLimiter(controlRate, burst)
 	}
 	if !s.client.control.AllowN(time.Now(), price(in.Message)) {
-		s.clientError(protocol.CodeLimit, "", "Too many messages: the limit is %d units a second, and typed text takes the most "+
-			"units; this one was dropped.", controlRate)
+		s.clientError(protocol.CodeLimit, "", "Too many messages: the limit is %d units a second, and typed text counts "+
+			"most; this one was dropped.", controlRate)
 		return
 	}
 	if in.Mistake != nil {
@@ -236,7 +236,7 @@ func (a *attachment) audio(pcm []byte, since time.Time) {
 		return
 	case n > audio.Bytes(rate, protocol.MaxFrameMS*time.Millisecond):
 		s.clientError(protocol.CodeInvalidAudio, "",
-			"The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
+			"The audio frame is %d ms long; at most %d ms are accepted. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
 		return
 	}
 	now := s.opts.now()
@@ -251,7 +251,7 @@ func (a *attachment) audio(pcm []byte, since time.Time) {
 	if !ok {
 		if dropped, tell := s.mic.tooFast(len(pcm)); tell {
 			s.clientError(protocol.CodeAudioTooFast, "",
-				"The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
+				"The audio is %d ms ahead of real time; at most %d ms are accepted. Frames dropped since the last such error: %d.",
 				ahead.Milliseconds(), limit.Milliseconds(), dropped)
 		}
 		return

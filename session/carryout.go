@@ -137,23 +137,22 @@ var failureMessages = map[orchestrator.Failure]string{
 	orchestrator.FailureNoAnswer: "The voice model gave no answer; say it again, please.",
 	orchestrator.FailureProvider: "The voice model reported an error.",
 
-	orchestrator.FailureTranscription: "What you said could not be written down. The voice model has heard it, and its answer " +
-		"is not affected.",
+	orchestrator.FailureTranscription: "Your words could not be transcribed. The voice model has heard them, and its answer is not affected.",
 
 	orchestrator.Failure(calls.RefusedUnknown): "There is no such confirmation in this session; send the token of a confirmation.request.",
 	orchestrator.Failure(calls.RefusedUsed):    "This confirmation has been answered already; each can be answered once.",
 	orchestrator.Failure(calls.RefusedExpired): "This confirmation has expired; ask for it again.",
 	orchestrator.Failure(calls.RefusedStore):   "Your answer could not be recorded and nothing was done; try again in a moment.",
-	orchestrator.FailureNotAvailable:           "The voice model of this session takes no images.",
+	orchestrator.FailureNotAvailable:           "The voice model of this session does not accept images.",
 	orchestrator.FailureUnsent:                 "The voice model cannot be reached just now and has not got it; send it again.",
 	orchestrator.FailureChecked:                "The answer was stopped by a rule of this service; ask in another way, please.",
 	orchestrator.FailureNoSpeech:               "Nothing was said while the button was held; hold it while you speak.",
-	orchestrator.FailureEnding:                 "The session is ending and takes nothing more; start a new one.",
+	orchestrator.FailureEnding:                 "The session is ending and accepts nothing more; start a new one.",
 }
 
 // contextMessages replace those of failureMessages for context of the page.
 var contextMessages = map[orchestrator.Failure]string{
-	orchestrator.FailureNotAvailable: "The voice model of this session takes no context while it runs.",
+	orchestrator.FailureNotAvailable: "The voice model of this session does not accept context while it runs.",
 	orchestrator.FailureUnsent:       "The queue of context for the voice model is full; send it again later.",
 }
 

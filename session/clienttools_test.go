@@ -120,7 +120,7 @@ func TestClientTools(t *testing.T) {
 	}
 }
 
-// TestClientAnswersOnce: a late or second answer changes nothing and is no error; an answer to an unknown call is an
+// TestClientAnswersOnce: a late or second answer changes nothing and is not an error; an answer to an unknown call is an
 // error.
 func TestClientAnswersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestDeclarationsAreChecked(t *testing.T) {
 		"a name similar to it":          {one(`{"name":"SL_OW","description":"Mine."}`), "tools[1].name", "slow"},
 		"a reserved name":               {one(`{"name":"describe_tool","description":"Mine."}`), "tools[1].name", "built in"},
 		"a duplicate name":              {one(look), "tools[0].name", "look"},
-		"no name":                       {one(`{"description":"Mine."}`), "tools[1].name", "no name"},
+		"no name":                       {one(`{"description":"Mine."}`), "tools[1].name", "not a valid tool name"},
 		"a long name":                   {one(`{"name":"` + strings.Repeat("a", 65) + `","description":"Mine."}`), "tools[1].name", "at most 64"},
 		"no description":                {one(`{"name":"mine"}`), "tools[1].description", "empty"},
 		"a long description":            {one(`{"name":"mine","description":"` + strings.Repeat("é", 1025) + `"}`), "tools[1].description", "1025"},

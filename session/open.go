@@ -382,7 +382,7 @@ func (g *startup) identify(a *Admission) *Cause {
 	switch {
 	case secret != "" && g.options().Handoffs == nil:
 		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable,
-			"This gateway takes no tickets; start without the field ticket.")
+			"This gateway does not accept tickets; start without the field ticket.")
 	case secret != "":
 		return g.redeem(ctx, a, func(ctx context.Context) (handoff.Ticket, error) {
 			return g.options().Handoffs.Redeem(ctx, secret, a.Origin)

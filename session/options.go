@@ -336,7 +336,7 @@ func (g *startup) choose() *Cause {
 		return g.options().noAgent(g.start.Agent)
 	case a.Provider != "" && g.start.Provider != "" && g.start.Provider != a.Provider:
 		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider,
-			"The agent %q speaks with the provider %q alone; leave provider out.", a.Name, a.Provider)
+			"The agent %q uses only the provider %q; omit provider.", a.Name, a.Provider)
 	}
 	g.agent = a.adapted(g.start)
 	return nil

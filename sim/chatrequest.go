@@ -120,7 +120,7 @@ func parseChat(body []byte, deployment string, azure bool) (*chatRequest, *Error
 func wrongType(err error) *Error {
 	var t *json.UnmarshalTypeError
 	if !errors.As(err, &t) {
-		return openaiwire.Invalid("", "", "The request is no valid JSON: %v", err) // (own)
+		return openaiwire.Invalid("", "", "The request is not valid JSON: %v", err) // (own)
 	}
 	want := map[reflect.Kind]string{reflect.String: "a string", reflect.Bool: "a boolean", reflect.Slice: "an array",
 		reflect.Int: "an integer", reflect.Float64: "a decimal"}[t.Type.Kind()]

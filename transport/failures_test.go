@@ -74,15 +74,15 @@ func TestKindOfCode(t *testing.T) {
 func TestWaitIn(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"Rate limit reached for gpt-realtime. Please try again in 1.2s. Visit https://x.": 1200 * time.Millisecond,
-		"Please try again in 20ms.":                        20 * time.Millisecond,
-		"Please try again in 6m0s.":                        6 * time.Minute,
-		"Please retry in 23.5s.":                           23500 * time.Millisecond,
-		"Please retry after 20 seconds.":                   20 * time.Second,
-		"please try again in 2 minutes":                    2 * time.Minute,
-		"try again in 99999999999999999999999h":            time.Hour,
-		"try again in 400h":                                time.Hour,
-		"Try again later.":                                 0,
-		"You exceeded your current quota. 20s is no wait.": 0,
+		"Please try again in 20ms.":                           20 * time.Millisecond,
+		"Please try again in 6m0s.":                           6 * time.Minute,
+		"Please retry in 23.5s.":                              23500 * time.Millisecond,
+		"Please retry after 20 seconds.":                      20 * time.Second,
+		"please try again in 2 minutes":                       2 * time.Minute,
+		"try again in 99999999999999999999999h":               time.Hour,
+		"try again in 400h":                                   time.Hour,
+		"Try again later.":                                    0,
+		"You exceeded your current quota. 20s is not a wait.": 0,
 		"": 0,
 	} {
 		if got := WaitIn(text); got != want {

@@ -266,7 +266,7 @@ func (p *openaiPeer) next() map[string]any {
 	}
 	var m map[string]any
 	if err := json.Unmarshal(b, &m); err != nil || typ != websocket.MessageText {
-		p.t.Errorf("frame of type %v is no JSON object: %v", typ, err)
+		p.t.Errorf("frame of type %v is not a JSON object: %v", typ, err)
 	}
 	return m
 }

@@ -135,7 +135,7 @@ func (k *Caller) fill(text string, pass int) string {
 	return Variables{Session: k.session, Call: k.calls, Pass: pass}.Fill(text)
 }
 
-// ticket admits to an existing session; the zero value is no ticket.
+// ticket admits to an existing session; the zero value is not a ticket.
 type ticket struct {
 	secret string
 	at     time.Time // when it arrived

@@ -83,7 +83,7 @@ func (c *call) connectionEvent(now time.Time, e voice.Event) {
 }
 
 // disconnected records a lost connection, with the answer in progress. Intended outages are counted when the session
-// resumes and are no problem.
+// resumes and are not problems.
 func (c *call) disconnected(now time.Time, e voice.Event) {
 	lost := loss{}
 	if i := c.Incoming(); i != nil && !i.First.IsZero() {

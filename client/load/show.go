@@ -15,7 +15,7 @@ import (
 type Progress struct {
 	// Fixed after NewProgress.
 	w     io.Writer
-	live  *textutil.Status // nil if w is no terminal
+	live  *textutil.Status // nil if w is not a terminal
 	quiet bool
 
 	logged time.Duration // when the last log line was written

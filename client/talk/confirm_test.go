@@ -58,7 +58,7 @@ func TestApprovalByFlag(t *testing.T) {
 	}
 }
 
-// TestUserIsAsked: two questions in a row; earlier lines are no answers, and the conversation waits.
+// TestUserIsAsked: two questions in a row; earlier lines are not answers, and the conversation waits.
 func TestUserIsAsked(t *testing.T) {
 	g := newGateway()
 	g.asks = 2

@@ -238,7 +238,7 @@ type streamNoun struct {
 func (c *Carrier) follow(document string) (*streamNoun, []verb, error) {
 	var t twiml
 	if err := xml.Unmarshal([]byte(document), &t); err != nil {
-		return nil, nil, fmt.Errorf("the answer is no TwiML: %w: %s", err, textutil.Shorten(document, maxShown))
+		return nil, nil, fmt.Errorf("the answer is not TwiML: %w: %s", err, textutil.Shorten(document, maxShown))
 	}
 	for i, v := range t.Verbs {
 		switch v.XMLName.Local {

@@ -344,7 +344,7 @@ func (s *phoneState) hear(now time.Time, m *phone.Message, to *inbox) error {
 				&protocol.TurnEnded{Header: inTurn(s.n), Status: "interrupted"})
 		}
 	default:
-		return errors.New("it is no message for a carrier")
+		return errors.New("it is not a message for a carrier")
 	}
 	return nil
 }

@@ -450,7 +450,7 @@ func TestNoStream(t *testing.T) {
 	for name, tc := range map[string]struct{ twiml, token, want string }{
 		"declined":          {`<Response><Say>Sorry</Say><Hangup/></Response>`, token, "declined the call: <Hangup>"},
 		"transfer":          {`<Response><Dial><Number>+15550000009</Number></Dial></Response>`, token, "transferred to +15550000009"},
-		"no document":       {`hello`, token, "no TwiML"},
+		"no document":       {`hello`, token, "not TwiML"},
 		"empty":             {`<Response/>`, token, "no <Stream>"},
 		"no address":        {`<Response><Connect/></Response>`, token, "no <Stream> with a url"},
 		"a query":           {stream("wss://voice.example.com/gw/v1/phone/twilio?x=1"), token, "31922"},
@@ -481,7 +481,7 @@ func TestGatewayErrors(t *testing.T) {
 		"no JSON":        {`hello`, "sent hello"},
 		"another stream": {`{"event":"clear","streamSid":"MZ1"}`, "streamSid"},
 		"no base64":      {`{"event":"media","streamSid":"SID","media":{"payload":"*"}}`, "base64"},
-		"another event":  {`{"event":"hello","streamSid":"SID"}`, "no message for a carrier"},
+		"another event":  {`{"event":"hello","streamSid":"SID"}`, "not a message for a carrier"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := &fakeGateway{twiml: streamTwiML}

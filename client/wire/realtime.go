@@ -331,7 +331,7 @@ type realtimeError struct {
 func (s *realtimeState) hear(data []byte, to *inbox) error {
 	var e realtimeEvent
 	if err := json.Unmarshal(data, &e); err != nil || e.Type == "" {
-		return wrong(data, "it is no event of the OpenAI Realtime protocol: %w", cmp.Or(err, errNoType))
+		return wrong(data, "it is not an event of the OpenAI Realtime protocol: %w", cmp.Or(err, errNoType))
 	}
 	if e.Type == openaiwire.AudioDelta {
 		return s.hearAudio(data, e, to)

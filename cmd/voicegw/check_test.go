@@ -159,7 +159,7 @@ traces: {enabled: true, endpoint: 'http://collector.invalid:4318/v1/traces'}
 		t.Errorf("exit code %d:\n%s", code, printed)
 	}
 	if !strings.Contains(printed, "warning: The environment variable VOICEGW_METRICS_KEY") {
-		t.Errorf("no warning about a variable that is no setting:\n%s", printed)
+		t.Errorf("no warning about a variable that is not a setting:\n%s", printed)
 	}
 	if !strings.Contains(printed, "warning: the feature no-such-feature is on") {
 		t.Errorf("no warning about a feature of no tool:\n%s", printed)

@@ -105,7 +105,7 @@ func (p Process) complain(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.Stderr, "voicegw: "+format+"\n", args...)
 }
 
-// typed returns the lines typed at the terminal; ok is false if standard input is no terminal.
+// typed returns the lines typed at the terminal; ok is false if standard input is not a terminal.
 func (p Process) typed() (lines <-chan string, stop func(), ok bool) {
 	if _, isTerminal := textutil.Width(p.Stdin); isTerminal {
 		if lines, stop, err := textutil.OpenTyped(); err == nil {

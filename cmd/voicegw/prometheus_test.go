@@ -300,7 +300,7 @@ func (p prometheus) values(t *testing.T, query string) bool {
 	t.Helper()
 	m := labelValues.FindStringSubmatch(query)
 	if m == nil {
-		t.Fatalf("%s is no query for values", query)
+		t.Fatalf("%s is not a query for values", query)
 	}
 	return slices.ContainsFunc(p.ask(t, m[1]), func(s struct {
 		Metric map[string]string

@@ -146,7 +146,7 @@ func TestWrongTraces(t *testing.T) {
 		want    string
 	}{
 		"endpoint":  {nil, []string{"traces.endpoint=collector:4318"}, "traces.endpoint must be a whole URL"},
-		"a user":    {nil, []string{"traces.endpoint=https://ada:cherry@collector:4318"}, "traces.endpoint holds a user or a password"},
+		"a user":    {nil, []string{"traces.endpoint=https://ada:cherry@collector:4318"}, "traces.endpoint has a user or a password"},
 		"a path":    {nil, []string{"traces.protocol=grpc", "traces.endpoint=http://collector:4317/v1/traces"}, "traces.endpoint has a path"},
 		"protocol":  {nil, []string{"traces.protocol=udp"}, "traces.protocol must be one of auto, http, grpc"},
 		"ratio":     {nil, []string{"traces.ratio=1.5"}, "traces.ratio must be from 0 to 1"},

@@ -352,7 +352,7 @@ func (v vonage) dial(ctx context.Context, from, to, webhook string) (*http.Reque
 // requestTime bounds a request to a carrier.
 const requestTime = 10 * time.Second
 
-// statusError is a carrier's answer that is no success.
+// statusError is a carrier's answer that is not a success.
 type statusError struct {
 	status int
 	text   string

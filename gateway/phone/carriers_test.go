@@ -249,7 +249,7 @@ func TestTwilioAddresses(t *testing.T) {
 	}
 }
 
-// TestRequests: each carrier gets requests to hang up, transfer and call in its format; it is no error if the call has ended.
+// TestRequests: each carrier gets requests to hang up, transfer and call in its format; it is not an error if the call has ended.
 func TestRequests(t *testing.T) {
 	transfer := url.QueryEscape(`<?xml version="1.0" encoding="UTF-8"?><Response><Dial>+15550123</Dial></Response>`)
 	for carrier, want := range map[string][]string{

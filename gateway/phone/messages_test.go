@@ -69,7 +69,7 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct{ text, word string }{
-		"no JSON":       {`hello`, "no JSON"},
+		"no JSON":       {`hello`, "not a JSON object"},
 		"no event":      {`{}`, "no event"},
 		"no object":     {`{"event":"start"}`, "no object start"},
 		"two keys":      {`{"event":"dtmf","dtmf":{"digit":"12"}}`, "0 to 9"},
@@ -77,7 +77,7 @@ func TestMessages(t *testing.T) {
 		"long mark":     {`{"event":"mark","mark":{"name":"` + strings.Repeat("x", MaxName+1) + `"}}`, "longer"},
 		"long audio":    {`{"event":"media","media":{"payload":"` + strings.Repeat("AAAA", MaxPayload/3+2) + `"}}`, "500 ms"},
 		"long message":  {`{"event":"` + strings.Repeat("x", MaxMessage) + `"}`, "bytes"},
-		"number as sid": {`{"event":"mark","streamSid":1}`, "no JSON"},
+		"number as sid": {`{"event":"mark","streamSid":1}`, "not a JSON object"},
 	} {
 		if _, err := Parse([]byte(tc.text)); err == nil || !strings.Contains(err.Error(), tc.word) {
 			t.Errorf("%s: %v", name, err)

@@ -56,7 +56,7 @@ func unmarshal(data []byte, into any) error {
 		return fmt.Errorf("a message has %d bytes; at most %d are accepted", len(data), MaxMessage)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("a message is no JSON object of a media stream: %w", err)
+		return fmt.Errorf("a message is not a JSON object of a media stream: %w", err)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func ParseVonage(data []byte) (*Message, error) {
 		return nil, err
 	}
 	text := func(name string) (s string) {
-		_ = json.Unmarshal(fields[name], &s) // another type is no text
+		_ = json.Unmarshal(fields[name], &s) // another type is not a text
 		return s
 	}
 	m := &Message{Event: text("event")}

@@ -93,7 +93,7 @@ func (s *stream) read(typ websocket.MessageType, data []byte, e *event) error {
 	e.kind = 0
 	if typ == websocket.MessageBinary {
 		if !s.binary || len(data)%audio.BytesPerSample != 0 || len(data) > MaxPayload*audio.BytesPerSample {
-			return fmt.Errorf("a binary message of %d bytes is no audio of %s", len(data), s.carrier)
+			return fmt.Errorf("a binary message of %d bytes is not audio of %s", len(data), s.carrier)
 		}
 		if s.begun && len(data) > 0 {
 			e.kind, e.audio = spoke, data

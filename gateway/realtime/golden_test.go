@@ -193,7 +193,7 @@ func (p *player) take(now time.Time, what string) {
 func mustInt(t *testing.T, s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
-		t.Fatalf("%q is no number", s)
+		t.Fatalf("%q is not a number", s)
 	}
 	return n
 }

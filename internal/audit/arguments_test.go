@@ -23,7 +23,7 @@ func TestArguments(t *testing.T) {
 		{"nothing", ArgumentsFull, ``, ``},
 		{"full", ArgumentsFull, `{"a":"b"}`, `{"a":"b"}`},
 		{"full, too long", ArgumentsFull, long, `"<arguments left out, 65547 bytes are more than 16384>"`},
-		{"full, broken", ArgumentsFull, `{"a":`, `"<arguments left out, 5 bytes are no JSON>"`},
+		{"full, broken", ArgumentsFull, `{"a":`, `"<arguments left out, 5 bytes are not JSON>"`},
 		{"redacted", ArgumentsRedacted, `{"on":true,"query":"grün","top_k":3.5e400,"none":null,"in":{"a":""}}`,
 			`{"in":{"a":"<string, 0 characters>"},"none":null,"on":"<boolean>","query":"<string, 4 characters>","top_k":"<number>"}`},
 		{"one character", ArgumentsRedacted, `"x"`, `"<string, 1 character>"`},
@@ -33,8 +33,8 @@ func TestArguments(t *testing.T) {
 		{"deep object", ArgumentsRedacted, `[[[[[[{"a":1,"b":2}]]]]]]`, `[[[[[["<object, 2 names>"]]]]]]`},
 		{"names of the model's own", ArgumentsRedacted, `{"ada@example.com":1,"a b":{"":2}}`,
 			`{"<name 1, 3 characters>":{"<name 1, 0 characters>":"<number>"},"<name 2, 15 characters>":"<number>"}`},
-		{"broken", ArgumentsRedacted, `{"a":"secret`, `"<arguments, 12 bytes that are no JSON>"`},
-		{"more behind it", ArgumentsRedacted, `{} "secret"`, `"<arguments, 11 bytes that are no JSON>"`},
+		{"broken", ArgumentsRedacted, `{"a":"secret`, `"<arguments, 12 bytes that are not JSON>"`},
+		{"more behind it", ArgumentsRedacted, `{} "secret"`, `"<arguments, 11 bytes that are not JSON>"`},
 		{"huge", ArgumentsRedacted, `"` + strings.Repeat("x", 1<<20) + `"`, `"<arguments, 1048578 bytes>"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -170,7 +170,7 @@ func (a Arguments) render(args json.RawMessage) json.RawMessage {
 	case len(args) > maxArgs:
 		return marker(fmt.Sprintf("<arguments left out, %d bytes are more than %d>", len(args), maxArgs))
 	case !json.Valid(args):
-		return marker(fmt.Sprintf("<arguments left out, %d bytes are no JSON>", len(args)))
+		return marker(fmt.Sprintf("<arguments left out, %d bytes are not JSON>", len(args)))
 	}
 	return args
 }
@@ -186,7 +186,7 @@ func withoutValues(args json.RawMessage) json.RawMessage {
 	decoder := json.NewDecoder(bytes.NewReader(args))
 	decoder.UseNumber() // a number need not fit a float
 	if err := decoder.Decode(&v); err != nil || decoder.InputOffset() != int64(len(bytes.TrimRight(args, " \t\r\n"))) {
-		return marker(fmt.Sprintf("<arguments, %d bytes that are no JSON>", len(args)))
+		return marker(fmt.Sprintf("<arguments, %d bytes that are not JSON>", len(args)))
 	}
 	r := redactor{left: maxNodes}
 	r.value(v, 0)

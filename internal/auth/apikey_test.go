@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestKeys: a new key can be read again; a text of another form is no key, and guessable keys are invalid.
+// TestKeys: a new key can be read again; a text of another form is not a key, and guessable keys are invalid.
 func TestKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {

@@ -178,7 +178,7 @@ func TestTokens(t *testing.T) {
 		"the clock is early":          {plain(map[string]any{"iat": now.Add(20 * time.Second).Unix(), "nbf": now.Add(20 * time.Second).Unix()}), ""},
 		"expired":                     {plain(map[string]any{"exp": now.Add(-31 * time.Second).Unix()}), ReasonExpired},
 		"without an end":              {plain(map[string]any{"exp": nil}), ReasonToken},
-		"an end that is no number":    {plain(map[string]any{"exp": "later"}), ReasonToken},
+		"an end that is not a number": {plain(map[string]any{"exp": "later"}), ReasonToken},
 		"not yet":                     {plain(map[string]any{"nbf": now.Add(time.Minute).Unix()}), ReasonEarly},
 		"made in the future":          {plain(map[string]any{"iat": now.Add(time.Minute).Unix()}), ReasonEarly},
 		"another audience":            {plain(map[string]any{"aud": "elsewhere"}), ReasonToken},

@@ -26,7 +26,7 @@ func TestPrincipalRights(t *testing.T) {
 			t.Errorf("%s: %+v", name, tc.p)
 		}
 		if tc.p.IsZero() != (name == "none") {
-			t.Errorf("%s is no principal: %v", name, tc.p.IsZero())
+			t.Errorf("%s is not a principal: %v", name, tc.p.IsZero())
 		}
 	}
 }

@@ -376,9 +376,9 @@ func TestOwnerThatDoesNotTakeTheClient(t *testing.T) {
 		want      error
 	}{
 		{"another secret", o.url, foreign, ErrRefused},
-		{"an answer that is no upgrade", busy.URL, o.peers, ErrRefused},
+		{"an answer that is not an upgrade", busy.URL, o.peers, ErrRefused},
 		{"no listener", dead, o.peers, ErrUnreachable},
-		{"an address that is no URL", "voicegw:8090", o.peers, ErrUnreachable},
+		{"an address that is not a URL", "voicegw:8090", o.peers, ErrUnreachable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url, went := entrance(t, t.Context(), c.by, c.url)

@@ -93,7 +93,7 @@ var (
 func (p *Peers) Dial(ctx context.Context, address string, h Hello) (*Relay, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("%w: its address %q is no http or https URL", ErrUnreachable, address)
+		return nil, fmt.Errorf("%w: its address %q is not an http or https URL", ErrUnreachable, address)
 	}
 	hello, err := h.encode()
 	if err != nil {

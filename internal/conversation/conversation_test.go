@@ -146,7 +146,7 @@ func TestSummary(t *testing.T) {
 	if got := Summary(entries[:1], 3*time.Second); got != `1 turn over 3s. The user's last words: "first".` {
 		t.Error(got)
 	}
-	// A call is no answer: the last answer with a text counts.
+	// A call is not an answer: the last answer with a text counts.
 	if got := Summary(append(slices.Clone(entries[:3]), assistant(3, 1, "", Call{Tool: "x", OK: true})), 3*time.Second); !strings.Contains(got, `last answer: "one"`) {
 		t.Error(got)
 	}

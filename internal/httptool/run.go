@@ -103,7 +103,7 @@ func (t *Tool) attempt(ctx context.Context, call registry.Call[json.RawMessage, 
 	return attempted{result: registry.Result{Data: result}, err: err}
 }
 
-// refused is the outcome of an answer with a status that is no success.
+// refused is the outcome of an answer with a status that is not a success.
 func (t *Tool) refused(status int, data []byte, header http.Header, cause error) attempted {
 	failed := registry.OfStatus(t.spec, status, messageOf(data), cause)
 	return attempted{err: failed, again: failed.Retryable && t.spec.MayRepeat(), after: bounded.RetryAfter(header, time.Now())}

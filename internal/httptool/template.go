@@ -37,7 +37,7 @@ func (p placeholder) String() string { return "{" + string(p.from) + "." + p.nam
 
 var placeholders = regexp.MustCompile(`\{([^{}]*)\}`)
 
-// template reads a text. {{ and }} are not special: a brace that is no placeholder is a problem.
+// template reads a text. {{ and }} are not special: a brace that is not a placeholder is a problem.
 func (r *reader) template(n *yaml.Node, what string) template {
 	text, _ := r.Text(n, what)
 	var t template

@@ -410,7 +410,7 @@ func TestZombie(t *testing.T) {
 	})
 }
 
-// TestLeavingProcess: a process that stops gives its jobs back, and that is no failed attempt.
+// TestLeavingProcess: a process that stops gives its jobs back, and that is not a failed attempt.
 func TestLeavingProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {
 		s.do = func(ctx context.Context, _ working) (registry.Result, error) {

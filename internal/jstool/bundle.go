@@ -172,7 +172,7 @@ func (b *bundler) options(words []string) api.BuildOptions {
 }
 
 const (
-	namespace  = "voicegw" // of the following modules, which are no files
+	namespace  = "voicegw" // of the following modules, which are not files
 	errorTypes = "_core/error-types.js"
 	freeWords  = "free-words"
 )

@@ -547,7 +547,7 @@
           suggestion: typeof e.suggestion === "string" ? e.suggestion : "", stack: text(e.stack || e),
         });
       }
-      return stringify({ stack: "a value that is no Error: " + show(e) });
+      return stringify({ stack: "a value that is not an Error: " + show(e) });
     } catch {
       return '{"stack":"an error that cannot be read"}';
     }

@@ -211,7 +211,7 @@ var serverTypes = map[string]bool{
 func Known(kind string) bool { return serverTypes[kind] }
 
 // ParseServerEvent reads an event as its client: unknown types and members are accepted. The error is for a frame that
-// is no event, or one of a known type with a value of the wrong kind.
+// is not an event, or one of a known type with a value of the wrong kind.
 func ParseServerEvent(data []byte) (ServerEvent, error) {
 	if id, sound, ok := openaiwire.ReadAudio(data, AudioDelta, "delta"); ok {
 		return ServerEvent{Type: AudioDelta, ID: id, Sound: sound}, nil
@@ -220,7 +220,7 @@ func ParseServerEvent(data []byte) (ServerEvent, error) {
 	err := json.Unmarshal(data, &e)
 	switch {
 	case err != nil && e.Type == "":
-		return e, fmt.Errorf("livewire: the frame is no event: %w", err)
+		return e, fmt.Errorf("livewire: the frame is not an event: %w", err)
 	case !Known(e.Type):
 		return ServerEvent{Type: e.Type, ID: e.ID}, nil
 	case err != nil:

@@ -140,7 +140,7 @@ func TestClientEventsAreStrict(t *testing.T) {
 	}
 }
 
-// The server's events are read leniently: what came is there, unknown types and members are no error.
+// The server's events are read leniently: what came is there, unknown types and members are not errors.
 func TestServerEvents(t *testing.T) {
 	s, bad := ParseStart(json.RawMessage(`{"model":"gpt-live-1"}`))
 	if bad != nil {

@@ -217,7 +217,7 @@ func TestHTTP(t *testing.T) {
 }
 
 // TestProgram: calls of a program over its standard input and output. If the program dies, the call fails and the program
-// restarts. Lines that are no messages are skipped.
+// restarts. Lines that are not messages are skipped.
 func TestProgram(t *testing.T) {
 	r := newRig(t, Remote{Command: []string{os.Args[0], "serve"}, Env: []string{"ONLY=this"}})
 	r.check(t, map[[2]string]string{

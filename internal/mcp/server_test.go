@@ -131,7 +131,7 @@ func TestOffered(t *testing.T) {
 	}
 }
 
-// TestBadLines: a line that is no message gets an error, and the connection continues. Only old versions have batches.
+// TestBadLines: a line that is not a message gets an error, and the connection continues. Only old versions have batches.
 func TestBadLines(t *testing.T) {
 	const ping, pinged = `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`
 	const parse, invalid, batched = `"code":-32700`, `"code":-32600`, `[` + pinged + `]`

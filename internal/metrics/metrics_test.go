@@ -345,7 +345,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s has the buckets %v", f.Name, f.Buckets)
 		}
 		if !strings.HasSuffix(f.Help, ".") {
-			t.Errorf("%s: the help is no sentence", f.Name)
+			t.Errorf("%s: the help is not a sentence", f.Name)
 		}
 		for _, forbidden := range []string{"user", "session", "session_id", "conversation", "address", "addr", "origin", "call", "text"} {
 			if slices.Contains(f.Labels, forbidden) {

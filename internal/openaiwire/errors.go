@@ -110,7 +110,7 @@ func DuplicateItem(id string) *Error {
 	return Invalid("item_create_duplicate_id", "item.id", "An item with the id '%s' is in the conversation already.", id)
 }
 
-// NotSpeech is for the truncation of an item that is no speech of the model.
+// NotSpeech is for the truncation of an item that is not speech of the model.
 func NotSpeech() *Error {
 	return Invalid("invalid_value", "item_id", "Only model output audio messages can be truncated")
 }
@@ -121,7 +121,7 @@ func MissingKey() *Error {
 		"You didn't provide an API key. Send it in an Authorization header: Authorization: Bearer YOUR_KEY.")
 }
 
-// NotJSON explains why data is no event.
+// NotJSON explains why data is not an event.
 func NotJSON(data []byte) *Error {
 	if !json.Valid(data) {
 		return Invalid("invalid_json", "", "The event could not be parsed as JSON. Send one JSON object in each text message.")

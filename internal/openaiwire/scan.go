@@ -59,7 +59,7 @@ func (s *Scanner) Next() bool {
 	return ok
 }
 
-// token returns the next character that is no space; zero at the end.
+// token returns the next character that is not a space; zero at the end.
 func (s *Scanner) token() byte {
 	at := skipSpace(s.data, s.at)
 	if at == len(s.data) {

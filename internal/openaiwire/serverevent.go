@@ -39,7 +39,7 @@ func (o Object) Encode(escape bool) ([]byte, error) {
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// IDs makes ids of letters and digits. They are no secrets.
+// IDs makes ids of letters and digits. They are not secrets.
 type IDs struct {
 	// IntN returns a random number from 0 to n-1.
 	IntN func(n int) int
@@ -80,7 +80,7 @@ func (e ServerEvent) With(members ...any) ServerEvent {
 	return e
 }
 
-// Encode returns the event with a new id. It fails only for a value that is no JSON.
+// Encode returns the event with a new id. It fails only for a value that is not JSON.
 func (e ServerEvent) Encode(ids IDs) ([]byte, error) {
 	return append(Object{"type", e.Type, "event_id", ids.New("event")}, e.Members...).Encode(false)
 }

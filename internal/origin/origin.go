@@ -145,7 +145,7 @@ func parsePort(text string) (uint16, error) {
 	}
 	digits, ok := strings.CutPrefix(text, ":")
 	if !ok || strings.Trim(digits, "0123456789") != "" {
-		return 0, errors.New("has something after the host that is no port; write an IPv6 address in brackets")
+		return 0, errors.New("has something after the host that is not a port; write an IPv6 address in brackets")
 	}
 	n, err := strconv.ParseUint(digits, 10, 16)
 	if err != nil || n == 0 {
@@ -174,7 +174,7 @@ func cleanName(name string) (string, error) {
 	}
 	// Browsers read such a name ("127.1", "0x7f000001") as an IPv4 address, and send the usual form.
 	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
-		return "", errors.New("has a name that ends in a number and is no IPv4 address")
+		return "", errors.New("has a name that ends in a number and is not an IPv4 address")
 	}
 	return name, nil
 }

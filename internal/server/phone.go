@@ -89,7 +89,7 @@ func privateKey(path string) (*rsa.PrivateKey, error) {
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {
-		return nil, errors.New("the file holds no PEM")
+		return nil, errors.New("the file has no PEM block")
 	}
 	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
 		return key, nil
@@ -97,7 +97,7 @@ func privateKey(path string) (*rsa.PrivateKey, error) {
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	key, ok := parsed.(*rsa.PrivateKey)
 	if err != nil || !ok {
-		return nil, errors.New("the file holds no RSA private key")
+		return nil, errors.New("the file has no RSA private key")
 	}
 	return key, nil
 }

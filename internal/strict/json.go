@@ -105,7 +105,7 @@ type Member struct {
 }
 
 // Members returns the members of a JSON object in their order, which decides, for example, which number of a text
-// goes to which argument; false if raw is no object.
+// goes to which argument; false if raw is not an object.
 func Members(raw json.RawMessage) ([]Member, bool) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {

@@ -84,7 +84,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// TestAMissingKeyReadsAsZero: a missing key reads as the zero value, and is no problem.
+// TestAMissingKeyReadsAsZero: a missing key reads as the zero value, and is not a problem.
 func TestAMissingKeyReadsAsZero(t *testing.T) {
 	r, n := doc(t, "{there: 1}")
 	m, _ := r.Map(n, "f", "there", "missing")

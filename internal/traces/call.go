@@ -120,7 +120,7 @@ func (b *callBook) forget(all []*call) {
 	}
 }
 
-// failedTool reports whether the tool failed. A refusal by a rule of the conversation is no failure of the tool.
+// failedTool reports whether the tool failed. A refusal by a rule of the conversation is not a failure of the tool.
 func (k *call) failedTool() bool {
 	switch registry.ErrorType(k.failure()) {
 	case "", registry.ErrorModeRestricted, registry.ErrorBudgetExceeded, registry.ErrorSessionInactive, registry.ErrorSessionActive:

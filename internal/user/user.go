@@ -22,7 +22,7 @@ const MaxBytes = 256
 // nameless begins an anonymous user's identity, and no name.
 const nameless = "anonymous:"
 
-// User is a conversation's user; the zero User is no user. Users are comparable with ==, and may be used concurrently.
+// User is a conversation's user; the zero User is not a user. Users are comparable with ==, and may be used concurrently.
 type User struct {
 	id        string
 	anonymous bool

@@ -177,7 +177,7 @@ func (s *sentence) noun(word []byte, compound bool) wordEntry {
 		for from := 0; from == 0 || compound && from <= stem-least; from = max(from+1, least-1) {
 			e := s.wordTable.words[string(word[from:stem])]
 			if e.class &= wWork | wIdea; ending != "" {
-				e.class &^= wIdea // "Kunden" are no idea
+				e.class &^= wIdea // "Kunden" are not ideas
 			}
 			if e.class != 0 || e.marks != 0 {
 				return wordEntry{class: e.class, marks: e.marks}
@@ -187,7 +187,7 @@ func (s *sentence) noun(word []byte, compound bool) wordEntry {
 	return wordEntry{}
 }
 
-// appendLower adds a small letter at n and returns the new length. A full buffer is no word of a table.
+// appendLower adds a small letter at n and returns the new length. A full buffer is not a word of a table.
 func appendLower(buf *[maxWord]byte, n int, r rune) int {
 	if r < utf8.RuneSelf {
 		if r >= 'A' && r <= 'Z' {
@@ -215,7 +215,7 @@ func (s *sentence) over(end rune, all []Claim) []Claim {
 			}
 			// "I've booked it, is that all?" asks nothing about the booking. "I've booked it, haven't I?" does.
 			if end != '?' || to < s.n && !anyIs(s.words[max(s.n-3, to):s.n], wTag) && !s.asks(s.words[from:to]) {
-				// "It is booked, if you agree" and "Ist es gebucht, reicht das" are no states.
+				// "It is booked, if you agree" and "Ist es gebucht, reicht das" are not states.
 				open := s.free && to < s.n && s.asks(s.words[from:to]) && anyIs(s.words[from:to], wPron|wYour|wThe) ||
 					s.seen&wSource != 0 || anyIs(s.words[:from], wCondition) || to < s.n && s.words[to].is(wCondition)
 				all = s.claims(s.words[from:to], open, all)

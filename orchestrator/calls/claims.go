@@ -15,7 +15,7 @@ import (
 )
 
 // The check of claims finds statements of the assistant that it has done something ("I have booked it"), and compares
-// them with the side effects of the conversation. It is pure. In doubt, a statement is no claim, or is true.
+// them with the side effects of the conversation. It is pure. In doubt, a statement is not a claim, or is true.
 
 // ClaimKind is the kind of an action.
 type ClaimKind uint8

@@ -225,7 +225,7 @@ func TestClaimCheck(t *testing.T) {
 		{"an old call waits, and an earlier effect", book, []ClaimEffect{{Turn: 2, Kinds: booked}, {Turn: 3, Kinds: booked, Waits: true}}, ClaimMatched},
 		{"another call waits", book, []ClaimEffect{{Turn: 5, Kinds: sent, Waits: true}}, ClaimNoEffect},
 		{"another call waits, and an effect", book, []ClaimEffect{{Turn: 5, Kinds: booked}, {Turn: 5, Kinds: sent, Waits: true}}, ClaimMatched},
-		{"a lookup is no effect", book, []ClaimEffect{{Turn: 5, Kinds: booked, Reads: true}}, ClaimNoEffect},
+		{"a lookup is not an effect", book, []ClaimEffect{{Turn: 5, Kinds: booked, Reads: true}}, ClaimNoEffect},
 		{"a lookup shows a state", weak, []ClaimEffect{{Turn: 5, Kinds: sent, Reads: true}}, ClaimMatched},
 		{"an earlier lookup shows a state", weak, []ClaimEffect{{Turn: 2, Kinds: booked, Reads: true}}, ClaimMatched},
 		{"an earlier lookup of another kind", weak, []ClaimEffect{{Turn: 2, Kinds: sent, Reads: true}}, ClaimNoEffect},

@@ -37,7 +37,7 @@ const (
 	wBlock                           // before the participle: nothing is asserted
 	wAfter                           // shortly after it: the same
 	wBy                              // names another actor
-	wMedium                          // follows by and is no actor
+	wMedium                          // follows by and is not an actor
 	wFull                            // shortly after a passive: the state is another one
 	wHabit                           // anywhere in the sentence: a habit, or the past
 	wLetter                          // anywhere in a text: it is written for the user to send

@@ -265,7 +265,7 @@ func TestSizes(t *testing.T) {
 	t.Run("control character", func(t *testing.T) {
 		dir := newProject(t, "alpha")
 		change(t, dir, "tools/alpha/guide.md", "red bicycles", "red \x00 bicycles")
-		if lines := findingLines(mustBuild(t, Options{Dir: dir})); !strings.Contains(lines, "guide.md:15 #the-files : The line holds the control character U+0000") {
+		if lines := findingLines(mustBuild(t, Options{Dir: dir})); !strings.Contains(lines, "guide.md:15 #the-files : The line has the control character U+0000") {
 			t.Errorf("found\n%s", lines)
 		}
 	})

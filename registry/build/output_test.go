@@ -68,7 +68,7 @@ func TestOutputIsGeneratedForCodeThatNamesIt(t *testing.T) {
 	for _, file := range []string{"tools/alpha/handler.go", "tools/alpha/handler_test.go"} {
 		change(t, dir, file, "Output", "answer")
 	}
-	change(t, dir, "tools/alpha/handler.go", "type Needs struct{}", "type Needs struct{}\n\n// answer is no Output.\ntype answer struct{ Results []answerResultsItem }\n\ntype answerResultsItem struct{ Title string }")
+	change(t, dir, "tools/alpha/handler.go", "type Needs struct{}", "type Needs struct{}\n\n// answer is not an Output.\ntype answer struct{ Results []answerResultsItem }\n\ntype answerResultsItem struct{ Title string }")
 	has("with a type of the author's own, and Output in a comment", false)
 	change(t, dir, "tools/alpha/handler_test.go", "func TestFinds(", "var _ OutputResultsItem\n\nfunc TestFinds(")
 	has("named in the test only", true)

@@ -155,7 +155,7 @@ func (l *linter) file(root fs.FS, name string, most int64) []byte {
 			"The line ends in CR LF, so the tool would have a different version on another machine. Save the file with LF line endings.")
 	}
 	if i := bytes.IndexFunc(data, isControl); i >= 0 {
-		l.add(name, lineAt(data, i), "", ruleFiles, "The line holds the control character %U, which is invisible. Remove it.", data[i])
+		l.add(name, lineAt(data, i), "", ruleFiles, "The line has the control character %U, which is invisible. Remove it.", data[i])
 	}
 	return data
 }

@@ -185,7 +185,7 @@ var assertions = map[string]string{
 	"minProperties":    "must have at least %s properties, has %s",
 	"maxProperties":    "must have at most %s properties, has %s",
 	"oneOf":            "fits several of the allowed forms and must fit one alone: %[2]s",
-	"uniqueItems":      "must not hold the same item twice: %[2]s",
+	"uniqueItems":      "must not have the same item twice: %[2]s",
 }
 
 func (f *fact) word() string {

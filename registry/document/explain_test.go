@@ -29,7 +29,7 @@ func TestExplain(t *testing.T) {
 		{"lengths", object(`"a":{"type":"string","minLength":1},"b":{"type":"string","maxLength":3},"c":{"type":"string","minLength":2}`), `{"a":"","b":"äöüß","c":"x"}`,
 			[]string{`/a: must not be empty, at least 1 characters`, `/b: must have at most 3 characters, has 4`, `/c: must have at least 2 characters, has 1`}},
 		{"items", object(`"a":{"type":"array","items":{"type":"string"},"minItems":1},"b":{"type":"array","items":{"type":"integer"},"maxItems":1,"uniqueItems":true}`), `{"a":[],"b":[1,1]}`,
-			[]string{`/a: must have at least 1 items, has 0`, `/b: must have at most 1 items, has 2`, `/b: must not hold the same item twice: items at index 0 and 1 are equal`}},
+			[]string{`/a: must have at least 1 items, has 0`, `/b: must have at most 1 items, has 2`, `/b: must not have the same item twice: items at index 0 and 1 are equal`}},
 		{"each item", object(`"a":{"type":"array","items":{"type":"integer"}}`), `{"a":[1,"x",3,null]}`,
 			[]string{`/a/1: must be an integer, got the string "x"`, `/a/3: must be an integer, got null`}},
 		{"pattern and format", object(`"a":{"type":"string","pattern":"^[a-z]+$"},"b":{"type":"string","format":"date"}`), `{"a":"X1","b":"tomorrow"}`,

@@ -469,7 +469,7 @@ func TestUnreadableIsCountedAndSkipped(t *testing.T) {
 		{"a boolean in another form", `{"serverContent":{"turnComplete":"yes"}}`, transport.Stats{}},
 		{"nulls", `{"serverContent":null,"voiceActivity":null,"goAway":null,"usageMetadata":null,"toolCall":null,"sessionResumptionUpdate":null}`, transport.Stats{}},
 		{"a wrong type next to valid ones", `{"toolCall":7,"goAway":{"timeLeft":"1s"}}`, transport.Stats{MalformedEvents: 1}},
-		{"audio that is no base64", strings.Replace(speech, `"AAAA`, `"A*AA`, 1), transport.Stats{MalformedEvents: 1, SlowPath: 1}},
+		{"audio that is not base64", strings.Replace(speech, `"AAAA`, `"A*AA`, 1), transport.Stats{MalformedEvents: 1, SlowPath: 1}},
 		{"audio cut off", speech[:len(speech)-3], transport.Stats{MalformedEvents: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -102,7 +102,7 @@ func (o *options) checkTranslation() error {
 		return fmt.Errorf("%w: TranslateTo is set, but %s does not translate: leave it out, or use gemini-3.5-live-translate-preview",
 			ErrOptions, o.modelOr(""))
 	case o.translateTo != "" && !languageTag.MatchString(o.translateTo):
-		return fmt.Errorf("%w: TranslateTo is %q, which is no language tag: write it as es or pt-BR", ErrOptions, o.translateTo)
+		return fmt.Errorf("%w: TranslateTo is %q, which is not a language tag: write it as es or pt-BR", ErrOptions, o.translateTo)
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ var handlers = map[string]func(handler, *event){
 	"input_audio_buffer.dtmf_event_received": nil,
 	// xAI and the beta: an id, and a sign of life.
 	"conversation.created": nil, "ping": nil,
-	// LocalAI: classifiers are not asked for, speakers are not told apart, and sounds without speech are no input.
+	// LocalAI: classifiers are not asked for, speakers are not told apart, and sounds without speech are not input.
 	"localai.classifier.result": nil, "conversation.item.speaker": nil, "conversation.item.sound_detection": nil,
 	// Voice Live: the session goes on after a warning. Hosted agents, avatars and the times of words are not asked for.
 	"warning": nil, "input_text.delta": nil, "input_text.done": nil, "response.invocation.delta": nil, "response.invocation.done": nil,

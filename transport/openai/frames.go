@@ -180,7 +180,7 @@ func (d *dialect) itemsOf(p transport.Past, callID string) ([]object, error) {
 		call := object{"type", openaiwire.FunctionCall, "name", p.Name, "call_id", callID, "arguments", cmp.Or(string(p.Args), "{}")}
 		return []object{call, outputOf(callID, p.Output)}, nil
 	}
-	return nil, fmt.Errorf("%w: %T is no entry of a history", errCommand, p)
+	return nil, fmt.Errorf("%w: %T is not an entry of a history", errCommand, p)
 }
 
 // pastLine is an entry in the words of a text.
@@ -195,7 +195,7 @@ func pastLine(p transport.Past) (string, error) {
 	case transport.PastTool:
 		return prompts.EarlierCall(p.Name, string(p.Args), string(p.Output)), nil
 	}
-	return "", fmt.Errorf("%w: %T is no entry of a history", errCommand, p)
+	return "", fmt.Errorf("%w: %T is not an entry of a history", errCommand, p)
 }
 
 func (c *conn) writeAll(items []pastItem) error {

@@ -39,7 +39,7 @@ var localDialect = dialect{
 	source: "localai.io, speech-to-speech, nemotron-voice-agent and vLLM-Omni documentation and code, read 2026-11-30; not recorded",
 }
 
-// agentSettings are sent to every server: without them it is no agent.
+// agentSettings are sent to every server: without them it is not an agent.
 var agentSettings = []string{"type", "instructions", "tools"}
 
 // fit reduces a session.update to the settings that session.created shows. A server that shows none gets them all.
@@ -51,7 +51,7 @@ func (c *conn) fit(update []byte, shown json.RawMessage) ([]byte, error) {
 	if err := json.Unmarshal(frame["session"], &ours); err != nil {
 		return nil, err
 	}
-	// A session that is no object shows nothing.
+	// A session that is not an object shows nothing.
 	_ = json.Unmarshal(shown, &theirs)
 	describes := func(key string) bool { _, ok := theirs[key]; return key != "type" && ok }
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(ours)), describes) {

@@ -6,7 +6,7 @@ import (
 	"voicegw/transport"
 )
 
-// TestRefusedUpdate: a refused update is answered once, with the reason, and is no Problem; the next one is confirmed by
+// TestRefusedUpdate: a refused update is answered once, with the reason, and is not a Problem; the next one is confirmed by
 // its own session.updated.
 func TestRefusedUpdate(t *testing.T) {
 	s := newServer(t)

@@ -30,7 +30,7 @@ func TestScanFrame(t *testing.T) {
 		{"key twice", strings.Replace(plain, `"item_id"`, `"item_id":"item_0","item_id"`, 1), false},
 		{"delta twice", strings.Replace(plain, `"delta"`, `"delta":"AAAA","delta"`, 1), false},
 		{"key in other letters", strings.Replace(plain, `"event_id":"event_1"`, `"Item_ID":"item_0"`, 1), false},
-		{"delta is no string", strings.Replace(plain, `"AAEC"`, `17`, 1), false},
+		{"delta is not a string", strings.Replace(plain, `"AAEC"`, `17`, 1), false},
 		{"nested member", strings.Replace(plain, `"output_index":0`, `"extra":{"item_id":"no"}`, 1), false},
 		{"list", strings.Replace(plain, `"output_index":0`, `"extra":[1]`, 1), false},
 		{"number with a leading zero", strings.Replace(plain, `"output_index":0`, `"output_index":01`, 1), false},

@@ -135,7 +135,7 @@ func TestAnswers(t *testing.T) {
 			body: stream(call(`{"index":0,"function":{"name":"one","arguments":"{\"a\""}}`), call(`{"index":0,"function":{"name":"one","arguments":":1}"}}`), chunk(`{}`, "tool_calls")),
 			want: Reply{Calls: calls("call_0", "one", `{"a":1}`)},
 		},
-		"arguments that are no JSON": {
+		"arguments that are not JSON": {
 			body: stream(call(`{"index":0,"id":"call_a","function":{"name":"one","arguments":"{\"a\":"}}`), chunk(`{}`, "length")),
 			want: Reply{Cut: true, Calls: calls("call_a", "one", `{"a":`)},
 		},

@@ -243,7 +243,7 @@ func TestErrors(t *testing.T) {
 			_, _, err := ask(t.Context(), c, Prompt{Messages: []Message{{Role: RoleUser, Text: "my diagnosis"}}})
 			var e *Error
 			if !errors.As(err, &e) {
-				t.Fatalf("%v is no ModelError", err)
+				t.Fatalf("%v is not a ModelError", err)
 			}
 			if e.Kind != tc.kind || e.Status != tc.status || e.RetryAfter != tc.after || e.Begun != tc.begun || e.Kind.Retryable() != tc.retryable {
 				t.Errorf("%+v", e)

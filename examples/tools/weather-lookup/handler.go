@@ -40,7 +40,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	case http.StatusNotFound:
 		return registry.Result{}, registry.Errorf(registry.ErrorNotFound, "There is no place called %s.", call.Args.City)
 	default:
-		return registry.Result{}, registry.Errorf(registry.ErrorTransient, "The forecast cannot be had at the moment.")
+		return registry.Result{}, registry.Errorf(registry.ErrorTransient, "The forecast is not available at the moment.")
 	}
 	var output Output
 	if err := json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&output); err != nil {

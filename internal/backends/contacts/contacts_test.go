@@ -143,13 +143,13 @@ func check(t *testing.T, text string, c Contacts) {
 		places = append(places, place{"email", strings.ToLower(e.Address), e.Text, e.Span})
 		bare := quotedLocal.ReplaceAllString(e.Address, "x@") // quotes may hold any characters of a line
 		if strings.Count(bare, "@") != 1 || strings.ContainsAny(bare, " \n") {
-			t.Errorf("%q is no address", e.Address)
+			t.Errorf("%q is not an address", e.Address)
 		}
 	}
 	for _, p := range c.Phones {
 		places = append(places, place{"phone", p.E164 + "x" + p.Extension, p.Text, p.Span})
 		if !regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`).MatchString(p.E164) || p.Region == "" || p.Type == "" {
-			t.Errorf("%+v is no number", p)
+			t.Errorf("%+v is not a number", p)
 		}
 	}
 	for _, u := range c.URLs {
@@ -290,7 +290,7 @@ func BenchmarkExtract(b *testing.B) {
 	}
 }
 
-// BenchmarkExtractWorst measures the most expensive text for its length: nested candidates that are no contacts.
+// BenchmarkExtractWorst measures the most expensive text for its length: nested candidates that are not contacts.
 func BenchmarkExtractWorst(b *testing.B) {
 	const size = 20_000
 	x := extractor()

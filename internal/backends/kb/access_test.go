@@ -24,11 +24,11 @@ func TestGrants(t *testing.T) {
 		want  []kb.Namespace
 	}{
 		"no configuration":                       {nil, kb.Asker{User: "ada", Vouched: true, Agent: "default"}, open},
-		"empty lists are no restriction":         {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {}}, kb.Asker{User: "ada", Vouched: true}, open},
+		"empty lists are not restrictions":       {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {}}, kb.Asker{User: "ada", Vouched: true}, open},
 		"the user":                               {personal, kb.Asker{User: "ada", Vouched: true}, all},
 		"a user without a guarantor":             {personal, kb.Asker{User: "ada"}, open},
 		"another user":                           {personal, kb.Asker{User: "eve", Vouched: true}, open},
-		"a user is no agent and no scope":        {personal, kb.Asker{User: "concierge", Vouched: true, Agent: "ada", Scopes: []string{"ada"}}, open},
+		"a user is not an agent and no scope":    {personal, kb.Asker{User: "concierge", Vouched: true, Agent: "ada", Scopes: []string{"ada"}}, open},
 		"the agent":                              {personal, kb.Asker{Agent: "concierge"}, all},
 		"the scope":                              {personal, kb.Asker{Scopes: []string{"other", "private"}}, all},
 		"none":                                   {personal, kb.Asker{}, open},

@@ -90,7 +90,7 @@ func TestBrokenCacheFile(t *testing.T) {
 		"a bit in the second":    {flipped(data, len(data)-60), 2},
 		"not even a head":        {data[:5], 3},
 		"nothing":                {nil, 3},
-		"something else":         {[]byte("this is no file of vectors, but it is longer than a head is, so much is sure"), 3},
+		"something else":         {[]byte("this is not a file of vectors, but it is longer than a head is, so much is sure"), 3},
 		"more, but not an entry": {append(slices.Clone(data), make([]byte, 100)...), 0},
 	} {
 		if err := os.WriteFile(o.Path, test.data, 0o600); err != nil {

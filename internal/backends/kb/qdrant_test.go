@@ -175,7 +175,7 @@ func TestRetries(t *testing.T) {
 	}
 	f.mu.Unlock()
 	if _, err := x.Search(t.Context(), kb.Query{Text: "anything"}); err == nil || !strings.Contains(err.Error(), "invalid answer") {
-		t.Errorf("an answer that is no JSON: %v", err)
+		t.Errorf("an answer that is not JSON: %v", err)
 	}
 }
 

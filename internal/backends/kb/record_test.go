@@ -65,7 +65,7 @@ func TestCheckKeepsTheLimits(t *testing.T) {
 		{"a long text", func(r *kb.Record) { r.Text = strings.Repeat("a", kb.MaxTextBytes+1) }, "split it"},
 		{"a long tag", func(r *kb.Record) { r.Tags = []string{strings.Repeat("ä", kb.MaxTagRunes+1)} }, "tag"},
 		{"many tags", func(r *kb.Record) { r.Tags = make([]string, kb.MaxTags+1) }, "tags; at most"},
-		{"an author that is no person", func(r *kb.Record) { r.Authors = []string{"doc:a"} }, "author"},
+		{"an author that is not a person", func(r *kb.Record) { r.Authors = []string{"doc:a"} }, "author"},
 		{"many authors", func(r *kb.Record) { r.Authors = make([]string, kb.MaxAuthors+1) }, "authors; at most"},
 		{"a long category", func(r *kb.Record) { r.Categories = []string{strings.Repeat("ä", kb.MaxCategoryRunes+1)} }, "category"},
 		{"many categories", func(r *kb.Record) { r.Categories = make([]string, kb.MaxCategories+1) }, "categories; at most"},

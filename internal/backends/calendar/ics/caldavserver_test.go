@@ -175,7 +175,7 @@ func TestPartlyRead(t *testing.T) {
 	}
 }
 
-// TestNotACalendarServer: the error distinguishes a web server that is no calendar server from an unknown user.
+// TestNotACalendarServer: the error distinguishes a web server that is not a calendar server from an unknown user.
 func TestNotACalendarServer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int

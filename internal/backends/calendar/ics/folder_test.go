@@ -96,7 +96,7 @@ func TestEventFile(t *testing.T) {
 	}
 }
 
-// TestConflictingFile: a file with the event's name that is no event is a conflict, and remains unchanged.
+// TestConflictingFile: a file with the event's name that is not an event is a conflict, and remains unchanged.
 func TestConflictingFile(t *testing.T) {
 	dir := t.TempDir()
 	d := calendartest.Draft("Tea", 1)
@@ -120,7 +120,7 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// TestFailures: a file instead of the folder is no calendar; the model gets no path.
+// TestFailures: a file instead of the folder is not a calendar; the model gets no path.
 func TestFailures(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "primary"), "a file")

@@ -82,7 +82,7 @@ func said(text string) recordWords {
 	return r
 }
 
-// TestNeighboursAreAllFound: one typo of every kind anywhere in a word, and two that are no swaps in a long one, are
+// TestNeighboursAreAllFound: one typo of every kind anywhere in a word, and two that are not swaps in a long one, are
 // found among thousands of words.
 func TestNeighboursAreAllFound(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
