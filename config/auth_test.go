@@ -18,7 +18,7 @@ const aHash = "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5"
 // authProblems are rows of TestProblems.
 var authProblems = []wrong{
 	{"a public gateway without credentials", "listen: 0.0.0.0:8080\n", nil, nil, []string{
-		`dir/voicegw.yaml:1: listen is 0.0.0.0:8080, which other machines can reach, and nothing says who may use the gateway and so your provider's key. Make an API key with voicegw keys new`,
+		`dir/voicegw.yaml:1: listen is 0.0.0.0:8080, which other machines can reach, and no authentication is configured, so anyone could use your provider's key. Make an API key with voicegw keys new`,
 	}},
 	{"an empty key", "auth:\n  keys:\n    web: {}\n", nil, nil, []string{
 		`VOICEGW_AUTH_KEYS_WEB_ID: auth.keys.web.id must be the 8 characters`,

@@ -73,8 +73,8 @@ func (v validator) validateListen() {
 	c := v.config
 	if v.listen("listen", c.Listen) && !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() && !v.refusedBelow("auth") &&
 		!v.refused("insecure") {
-		v.wrong("listen", "is %s, which other machines can reach, and nothing says who may use the gateway and so your provider's "+
-			"key. Make an API key with voicegw keys new --name web --scopes voice,chat and paste its output under auth.keys, or name "+
+		v.wrong("listen", "is %s, which other machines can reach, and no authentication is configured, so anyone could use your "+
+			"provider's key. Make an API key with voicegw keys new --name web --scopes voice,chat and paste its output under auth.keys, or name "+
 			"the issuer of your users' tokens below auth.jwt (docs/authentication.md). Otherwise listen on 127.0.0.1 and put an "+
 			"authenticating proxy in front, or give --insecure (insecure: true) if everyone who can reach the address may use it",
 			c.Listen)
@@ -339,7 +339,7 @@ func parseProxy(text string) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("which is not a network; write an address and the length of its prefix, for example " +
 			"10.0.0.0/8 or 2001:db8::/32")
 	case p.Addr().Is4In6():
-		return netip.Prefix{}, fmt.Errorf("which is IPv4 in the form of IPv6; write it as IPv4")
+		return netip.Prefix{}, fmt.Errorf("which is an IPv4-mapped IPv6 address; write it as IPv4")
 	case p.Bits() == 0:
 		return netip.Prefix{}, fmt.Errorf("which is every address: each client could claim any address; name only the proxies")
 	case p.Masked() != p:

@@ -60,7 +60,7 @@ func (s operatorAPI) beginCall(w http.ResponseWriter, r *http.Request) *problem 
 	case errors.Is(err, phone.ErrTooMany):
 		return refusal(http.StatusTooManyRequests, "limit", err.Error()+"; try again later.").after(time.Minute)
 	default:
-		s.opts.Logger.Warn("a call could not be begun", "error", err)
+		s.opts.Logger.Warn("cannot start call", "error", err)
 		return refusal(http.StatusBadGateway, "carrier_failed", clip("The call could not be begun: "+err.Error())+".")
 	}
 }

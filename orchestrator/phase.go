@@ -45,7 +45,7 @@ func (m *callControl) apply(intent registry.Intent, wanted bool) (refusal string
 			return "the session is ending: there is no next turn"
 		}
 		if len(m.notices) >= maxNotices {
-			return "as many messages wait as may"
+			return "too many messages are waiting already"
 		}
 		m.notices = append(m.notices, notice{text: intent.Message, shown: true})
 	case registry.IntentTransferCall:

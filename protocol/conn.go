@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/coder/websocket"
 
@@ -164,7 +166,13 @@ func Dial(ctx context.Context, url string, opts DialOptions) (*Conn, error) {
 
 func dialError(resp *http.Response, err error) error {
 	if resp == nil || resp.StatusCode == http.StatusSwitchingProtocols {
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err // without the library's words and the address, which the caller names
+		}
 		return fmt.Errorf("connect: %w", err)
+	}
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
+		return fmt.Errorf("connect: the server answered %s with a web page; is the path right?", resp.Status)
 	}
 	body, readErr := io.ReadAll(io.LimitReader(resp.Body, 512))
 	if readErr != nil || len(body) == 0 {

@@ -161,7 +161,7 @@ type LoadError struct {
 // Error lists all problems, one per line.
 func (e *LoadError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "registry: tool_registry.json cannot be used (%d problems):", len(e.Problems))
+	b.WriteString("registry: tool_registry.json cannot be used:")
 	for _, p := range e.Problems {
 		b.WriteString("\n  " + p.String())
 	}

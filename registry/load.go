@@ -227,8 +227,8 @@ func (l *loader) bind(place document.Pointer, t *Tool) {
 func (l *loader) handlers() {
 	for _, id := range slices.Sorted(maps.Keys(l.opts.Handlers)) {
 		if _, ok := l.snapshot.tools[id]; !ok && !slices.Contains(l.snapshot.off, id) && !l.isVersion(id) {
-			l.problem(nil, "This program has a handler for %q, but the file has no such tool: it is older or newer than the "+
-				"program. Run `voicegw tools build`.", id)
+			l.problem(nil, "This program has a handler for %q, but the file has no such tool. Run `voicegw tools build`, and build and "+
+				"start the program again.", id)
 		}
 	}
 }

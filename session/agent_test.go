@@ -225,7 +225,7 @@ func TestUnknownAgent(t *testing.T) {
 			o.Agents, o.Transports["other"] = c, newFakeModel(hearing)
 		})
 		for start, want := range map[string]string{
-			`{"type":"session.start","input_rate":16000,"output_rate":24000,"agent":"biling"}`:                     `There is no agent "biling" here; there is "default", "billing".`,
+			`{"type":"session.start","input_rate":16000,"output_rate":24000,"agent":"biling"}`:                     `There is no agent "biling" here; available: "default", "billing".`,
 			`{"type":"session.start","input_rate":16000,"output_rate":24000,"agent":"billing","provider":"other"}`: `The agent "billing" uses only the provider "fake"; omit provider.`,
 		} {
 			client := st.connect(start)

@@ -144,7 +144,7 @@ var failureMessages = map[orchestrator.Failure]string{
 	orchestrator.Failure(calls.RefusedExpired): "This confirmation has expired; ask for it again.",
 	orchestrator.Failure(calls.RefusedStore):   "Your answer could not be recorded and nothing was done; try again in a moment.",
 	orchestrator.FailureNotAvailable:           "The voice model of this session does not accept images.",
-	orchestrator.FailureUnsent:                 "The voice model cannot be reached just now and has not got it; send it again.",
+	orchestrator.FailureUnsent:                 "The voice model is unreachable at the moment and did not receive this; send it again.",
 	orchestrator.FailureChecked:                "The answer was stopped by a rule of this service; ask in another way, please.",
 	orchestrator.FailureNoSpeech:               "Nothing was said while the button was held; hold it while you speak.",
 	orchestrator.FailureEnding:                 "The session is ending and accepts nothing more; start a new one.",

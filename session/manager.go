@@ -152,7 +152,7 @@ func (g *startup) begin(a *Admission, c Client) *session {
 	}
 	s, err := newSession(g, g.options(), c, model)
 	if err != nil {
-		logger.Error("session could not begin", "error", err)
+		logger.Error("cannot start session", "error", err)
 		if err := model.Close(); err != nil {
 			logger.Debug("closing the model's connection", "error", err)
 		}

@@ -136,7 +136,7 @@ func (g *startup) checkStart(start *startMessage) *Cause {
 		return cause
 	}
 	if _, ok := g.options().Transports[start.Provider]; start.Provider != "" && !ok {
-		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider, "The provider %q is not configured here; there is %s.",
+		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider, "The provider %q is not configured here; available: %s.",
 			clip(start.Provider), strings.Join(slices.Sorted(maps.Keys(g.options().Transports)), ", "))
 	}
 	return nil

@@ -326,7 +326,7 @@ func (o *Options) noAgent(name string) *Cause {
 	if len(names) > maxNamed {
 		there += " and more"
 	}
-	return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownAgent, "There is no agent %q here; there is %s.", clip(name), there)
+	return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownAgent, "There is no agent %q here; available: %s.", clip(name), there)
 }
 
 func (g *startup) choose() *Cause {

@@ -218,7 +218,7 @@ func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.Co
 	}
 	x.conversation, x.agent = done.ConversationID, ""
 	if !x.named && x.o.Conversation == "" {
-		x.d.line("chat", "this conversation is "+done.ConversationID)
+		x.d.line("chat", "conversation id: "+done.ConversationID)
 	}
 	x.named = true
 	if done.Status != protocol.DoneCompleted {

@@ -33,7 +33,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"--approve":             {approval: voice.ApprovalYes, approved: true, answered: true, says: "approving"},
 		"--deny":                {approval: voice.ApprovalNo, answered: true, says: "declining"},
-		"unattended":            {unattended: true, says: "no one can answer here"},
+		"unattended":            {unattended: true, says: "it cannot be answered here"},
 		"y":                     {lines: map[time.Duration]string{late: " Y "}, approved: true, answered: true, took: late, says: "approving"},
 		"yes":                   {lines: map[time.Duration]string{late: "yes"}, approved: true, answered: true, took: late, says: "approving"},
 		"anything else":         {lines: map[time.Duration]string{late: "yes please"}, answered: true, took: late, says: "declining"},
@@ -41,7 +41,7 @@ func TestDecide(t *testing.T) {
 		"typed before":          {lines: map[time.Duration]string{early: "y"}, took: time.Minute, ahead: 1, says: "it has expired"},
 		"typed before and then": {lines: map[time.Duration]string{early: "y", late: "n"}, answered: true, took: late, ahead: 1, says: "declining"},
 		"too late":              {took: time.Minute, says: "it has expired"},
-		"the end of the input":  {ends: true, says: "no one can answer here"},
+		"the end of the input":  {ends: true, says: "it cannot be answered here"},
 		"stopped":               {gone: true, says: "Approve? [y/N]"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -211,7 +211,7 @@ func TestDisplayShowsToolsAndQuestions(t *testing.T) {
 		"confirm    Approve? [y/N]  Book?",
 		"confirm    approving",
 		"confirm    book: approved",
-		"confirm    no one can answer here and it will expire; use --approve or --deny",
+		"confirm    it cannot be answered here and will expire; use --approve or --deny",
 		"timeout    You are shut out.",
 	}
 	got := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")

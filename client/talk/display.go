@@ -153,7 +153,7 @@ var ownLines = map[string]struct{ who, text string }{
 	EventApproving:    {"confirm", "approving"},
 	EventDeclining:    {"confirm", "declining"},
 	EventUnanswered:   {"confirm", "it has expired"},
-	EventUnanswerable: {"confirm", "no one can answer here and it will expire; use --approve or --deny"},
+	EventUnanswerable: {"confirm", "it cannot be answered here and will expire; use --approve or --deny"},
 	EventDisconnected: {"network", "the connection was lost ($); reconnecting"},
 	EventRetrying:     {"network", "reconnecting failed: $"},
 	EventMoving:       {"network", "$"},

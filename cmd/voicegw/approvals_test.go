@@ -39,15 +39,15 @@ func TestApprovalsLeftOpen(t *testing.T) {
 	}
 
 	r := start(t, "--data-dir", dir)
-	line := r.logged("an approved action has no known outcome: the gateway stopped before it finished")
+	line := r.logged("the outcome of an approved action is unknown: the gateway stopped before it finished")
 	if line["tool"] != "calendar_create_event" || line["reference"] != "REF000" || line["session_id"] != "voice-1" ||
 		line["conversation_id"] != "c-1" || line["user_id"] != "ada" || line["begun"] != false || line["approved_at"] == nil {
 		t.Errorf("logged %v", line)
 	}
-	if n := strings.Count(r.err.String(), "an approved action has no known outcome"); n != 20 {
+	if n := strings.Count(r.err.String(), "the outcome of an approved action is unknown"); n != 20 {
 		t.Errorf("%d lines", n)
 	}
-	if more := r.logged("more approved actions have no known outcome; voicegw audit --open lists them"); more["more"] != 2.0 {
+	if more := r.logged("the outcomes of more approved actions are unknown; voicegw audit --open lists them"); more["more"] != 2.0 {
 		t.Errorf("logged %v", more)
 	}
 	ask := func(args ...string) (string, string, int) {

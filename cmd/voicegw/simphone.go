@@ -31,7 +31,7 @@ type simPhoneFlags struct {
 	URL            string        `help:"Address of the gateway." default:"http://127.0.0.1:8080" placeholder:"URL" name:"url"`
 	wire.CarrierOptions
 	Out     string        `help:"WAV file for what the caller heard." placeholder:"FILE"`
-	JSON    bool          `help:"Write one JSON line for each event, and a report as the last." name:"json"`
+	JSON    bool          `help:"Write one JSON line for each event, and then a report." name:"json"`
 	Timeout time.Duration `help:"Give up after this much silence." default:"30s" placeholder:"TIME"`
 }
 

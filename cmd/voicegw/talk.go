@@ -26,7 +26,7 @@ type talkFlags struct {
 	talk.Options
 	CA      string        `help:"PEM file with authorities for the gateway's certificate (default: system's)." placeholder:"FILE"`
 	Out     string        `help:"WAV file for the received audio." placeholder:"FILE"`
-	JSON    bool          `help:"Write one JSON line for each event, and a report as the last." name:"json"`
+	JSON    bool          `help:"Write one JSON line for each event, and then a report." name:"json"`
 	Approve bool          `help:"Approve every request (default: ask in the terminal, except with --json)." xor:"answer"`
 	Deny    bool          `help:"Decline every approval request." xor:"answer"`
 	Rate    int           `help:"Sample rate of raw PCM on standard input in Hz." default:"16000"`

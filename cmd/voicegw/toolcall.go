@@ -252,7 +252,7 @@ func (c *oneCall) approves(ctx context.Context, q *protocol.ConfirmationRequest)
 	lines, stop, ok := c.p.typed()
 	defer stop()
 	if !ok {
-		c.say("%s requires approval: %s. Run it at a terminal, or use --yes", q.Tool, preview)
+		c.say("%s requires approval: %s. Run it at a terminal, or use --yes", q.Tool, strings.TrimSuffix(preview, "."))
 		return false
 	}
 	c.out.Lock()

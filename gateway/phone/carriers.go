@@ -97,7 +97,7 @@ func (t texml) incoming(r *http.Request, body []byte) (call, error) {
 	case !t.signed(r, t.public, form):
 		return call{}, errSignature
 	case form.Get("AccountSid") != t.ID:
-		return call{}, errors.New("it is of another account; see phone.twilio.account_sid")
+		return call{}, errors.New("it belongs to another account; see phone.twilio.account_sid")
 	}
 	return callOf(t.name, form)
 }
@@ -247,7 +247,7 @@ func (v vonage) signed(r *http.Request, body []byte) error {
 		return errSignature
 	}
 	if app, ok := claims["application_id"].(string); ok && app != v.ID {
-		return errors.New("it is of another application; see phone.vonage.application")
+		return errors.New("it belongs to another application; see phone.vonage.application")
 	}
 	sum := sha256.Sum256(body)
 	if hash, _ := claims["payload_hash"].(string); body != nil && !strings.EqualFold(hash, hex.EncodeToString(sum[:])) {

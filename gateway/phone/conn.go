@@ -77,7 +77,7 @@ const (
 
 var (
 	errStart  = errors.New("the stream did not begin with the start of a call")
-	errTicket = errors.New("the ticket is of another call")
+	errTicket = errors.New("the ticket belongs to another call")
 )
 
 // Receive waits for the start of the call, which becomes session.start with the ticket.

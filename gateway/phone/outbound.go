@@ -148,7 +148,7 @@ func unseal(by Account, sealed string, c call) (*invited, error) {
 		return nil, fmt.Errorf("its URL cannot be read: %w", err)
 	}
 	if in.To != c.to || time.Now().Unix() > in.Until {
-		return nil, errors.New("its URL is of another call, or too old")
+		return nil, errors.New("its URL belongs to another call, or is too old")
 	}
 	return &in, nil
 }

@@ -293,9 +293,9 @@ func (s *Server) Voice(carrier string) http.HandlerFunc {
 			return
 		case err != nil:
 			s.count(carrier, "declined")
-			s.log.Warn("a call was not taken", "carrier", carrier, "call", c.id, "error", err)
+			s.log.Warn("call declined", "carrier", carrier, "call", c.id, "error", err)
 		default:
-			s.log.Info("a call is taken", "carrier", carrier, "call", c.id, "conversation_id", conversationOf(carrier, c.id))
+			s.log.Info("call accepted", "carrier", carrier, "call", c.id, "conversation_id", conversationOf(carrier, c.id))
 		}
 		var parameters map[string]string
 		if ticket != "" {
@@ -367,7 +367,7 @@ func (s *Server) release(c call, how ending, told chan struct{}) {
 	s.count(c.carrier, outcome)
 	log := s.log.With("carrier", c.carrier, "call", c.id, "outcome", outcome)
 	if !how.begun || how.stopped {
-		log.Info("a call is over")
+		log.Info("call ended")
 		close(told)
 		return
 	}
@@ -395,6 +395,6 @@ func (s *Server) release(c call, how ending, told chan struct{}) {
 			log.Error("the carrier could not be told the end of a call", "error", err)
 			return
 		}
-		log.Info("a call is over")
+		log.Info("call ended")
 	})
 }

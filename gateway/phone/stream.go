@@ -117,7 +117,7 @@ func (s *stream) read(typ websocket.MessageType, data []byte, e *event) error {
 	case !s.begun:
 		return nil
 	case m.StreamSID != "" && m.StreamSID != string(s.id):
-		return fmt.Errorf("the message %s is of another stream", m.Event)
+		return fmt.Errorf("the message %s belongs to another stream", m.Event)
 	}
 	return s.other(m, e)
 }

@@ -217,7 +217,7 @@ func (s *lane) giveUp() {
 	s.counts.GivenUp += uint64(n)
 	s.waiting, s.bytes = nil, 0
 	s.log.mu.Unlock()
-	s.log.o.Logger.Error("audit records lost; the time to write them is over", slog.String("sink", s.name),
+	s.log.o.Logger.Error("audit records lost: they could not be written before the shutdown", slog.String("sink", s.name),
 		slog.Int("records", n), slog.Any("error", err))
 }
 

@@ -178,7 +178,7 @@ func (m *Meter) reread(ctx context.Context) error {
 		return err //nolint:wrapcheck // it names the store
 	}
 	if unreadable > 0 {
-		m.opts.Logger.Warn("unreadable usage records count for no limit", "records", unreadable)
+		m.opts.Logger.Warn("ignoring unreadable usage records", "records", unreadable)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

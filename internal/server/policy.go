@@ -105,10 +105,10 @@ func (s *Server) logApprovals(ctx context.Context) error {
 	}
 	for i, a := range open {
 		if i == maxLoggedApprovals {
-			s.logger.Warn("more approved actions have no known outcome; voicegw audit --open lists them", "more", len(open)-i)
+			s.logger.Warn("the outcomes of more approved actions are unknown; voicegw audit --open lists them", "more", len(open)-i)
 			break
 		}
-		s.logger.Warn("an approved action has no known outcome: the gateway stopped before it finished", "tool", a.Tool,
+		s.logger.Warn("the outcome of an approved action is unknown: the gateway stopped before it finished", "tool", a.Tool,
 			"reference", a.Reference,
 			"approved_at", a.ApprovedAt, "begun", a.Begun, "session_id", a.Session, "conversation_id", a.Conversation, "user_id", a.User)
 	}

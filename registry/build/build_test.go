@@ -219,7 +219,7 @@ func TestWarnings(t *testing.T) {
 	dir := newProject(t, "alpha")
 	change(t, dir, "tools/alpha/schema.json", `"category": "retrieval"`, `"category": "action"`)
 	change(t, dir, "tools/alpha/schema.json", `"read_only"`, `"writes"`)
-	change(t, dir, "tools/alpha/guide.md", "only this line stands in its prompt.", "only this line\nstands in its prompt.")
+	change(t, dir, "tools/alpha/guide.md", "only this line is in the model's prompt.", "only this line\nstands in its prompt.")
 	change(t, dir, "tools/alpha/guide.md", "- `limit`: how many", "- How many")
 	report := mustBuild(t, Options{Dir: dir})
 	var got []string

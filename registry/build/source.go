@@ -79,6 +79,10 @@ func (l *linter) read(root fs.FS, name string) *source {
 	dir := path.Join(l.base, name)
 	s := &source{name: name, dir: dir, others: map[string][]byte{}, left: map[string][]byte{}}
 	info, err := fs.Lstat(root, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		l.add(dir, 0, "", ruleDirectory, "There is no directory %s.", dir)
+		return s
+	}
 	if err != nil || !info.IsDir() {
 		l.add(dir, 0, "", ruleDirectory, "The directory %s is a link or cannot be read. Tools must be real directories: "+
 			"copy the files here.", dir)

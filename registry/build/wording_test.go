@@ -9,7 +9,7 @@ import (
 // cause a warning.
 func TestWording(t *testing.T) {
 	const schema, guide, handler = "tools/alpha/schema.json", "tools/alpha/guide.md", "tools/alpha/handler.go"
-	summary := "one line that tells a model when to use the tool; only this line stands in its prompt."
+	summary := "one line that tells a model when to use the tool; only this line is in the model's prompt."
 	tests := []struct{ name, file, old, with, want string }{
 		{"a control character, escaped", schema, `What to look for.`, `What\u0007 to look for.`, "error tools/alpha/schema.json:16 #parameters /parameters/properties/query/description: This has the character U+0007 (a control character)"},
 		{"half a character", schema, `What to look for.`, `What \ud83d.`, "error tools/alpha/schema.json:16 #schemajson : The escape \\ud83d at line 16"},

@@ -225,8 +225,11 @@ func (r *reader) object(at document.Pointer, v any, into reflect.Value, name str
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(keys, key) {
-			r.problem(at.With(key), "The key %q is not known: %s has %s%s.", document.Shorten(key, 60), what,
-				strings.Join(keys, ", "), document.DidYouMean(key, keys))
+			hint := strings.TrimPrefix(document.DidYouMean(key, keys), "; ")
+			if hint == "" {
+				hint = what + " has " + strings.Join(keys, ", ") + "."
+			}
+			r.problem(at.With(key), "The key %q is not known: %s", document.Shorten(key, 60), hint)
 		}
 	}
 	for field, value := range into.Fields() {

@@ -62,7 +62,7 @@ func TestTranslationOptions(t *testing.T) {
 	for want, p := range map[string]transport.Provider{
 		"TranslateTo is missing": {Model: modelTranslate},
 		"does not translate":     {Settings: map[string]string{"translate_to": "es"}},
-		"not a language tag":        {Model: modelTranslate, Settings: map[string]string{"translate_to": "Spanish!"}},
+		"not a language tag":     {Model: modelTranslate, Settings: map[string]string{"translate_to": "Spanish!"}},
 		"write true or false":    {Model: modelTranslate, Settings: map[string]string{"translate_to": "es", "translate_echo": "yes"}},
 	} {
 		p.APIKey = secret
