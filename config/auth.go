@@ -240,7 +240,8 @@ func (v validator) validateKeySource(prefix string, i *AuthIssuer) {
 			"with: openssl rand -hex 32", n, auth.MinSecret)
 	}
 	for _, alg := range i.Algs {
-		v.wrongIf(!slices.Contains(allowed, alg), prefix+"algs", "has the entry %s; with this kind of keys it may have %s. Public keys and a "+
+		v.wrongIf(!slices.Contains(allowed, alg), prefix+"algs", "has the entry %s; with this kind of keys it may have %s. "+
+			"Public keys and a "+
 			"shared secret are never mixed: a public key could be used as a secret", quote(alg), strings.Join(allowed, ", "))
 	}
 }

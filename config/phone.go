@@ -121,8 +121,8 @@ func (v validator) validatePhone() {
 			quote(number+"="+agent))
 	}
 	for name, number := range p.TransferNumbers() {
-		v.wrongIf(!validName.MatchString(name) || !phone.IsNumber(number), "phone.transfers", "has the entry %s; write a name and a number, "+
-			"such as sales=+15550123", quote(name+"="+number))
+		v.wrongIf(!validName.MatchString(name) || !phone.IsNumber(number), "phone.transfers", "has the entry %s; write a "+
+			"name and a number, such as sales=+15550123", quote(name+"="+number))
 	}
 	from := p.Outbound.From
 	v.wrongIf(from != "" && !phone.IsNumber(from), "phone.outbound.from", "must be a number such as +15550100, not %s", quote(from))

@@ -74,7 +74,8 @@ func (v validator) validateListen() {
 	if v.listen("listen", c.Listen) && !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() && !v.refusedBelow("auth") &&
 		!v.refused("insecure") {
 		v.wrong("listen", "is %s, which other machines can reach, and no authentication is configured, so anyone could use your "+
-			"provider's key. Make an API key with voicegw keys new --name web --scopes voice,chat and paste its output under auth.keys, or name "+
+			"provider's key. Make an API key with voicegw keys new --name web --scopes voice,chat and paste its output under "+
+			"auth.keys, or name "+
 			"the issuer of your users' tokens below auth.jwt (docs/authentication.md). Otherwise listen on 127.0.0.1 and put an "+
 			"authenticating proxy in front, or give --insecure (insecure: true) if everyone who can reach the address may use it",
 			c.Listen)
@@ -204,8 +205,8 @@ func (v validator) validateHosts() {
 		case err != nil:
 			v.wrong("hosts", "has the entry %s, which %v", quote(text), err)
 		case p.Every() && !v.config.Insecure:
-			v.wrong("hosts", "has the entry %s: a web page could then give the gateway's address a name of its own (DNS rebinding). Name the "+
-				"hosts, or give --insecure as well", quote(text))
+			v.wrong("hosts", "has the entry %s: a web page could then give the gateway's address a name of its own (DNS "+
+				"rebinding). Name the hosts, or give --insecure as well", quote(text))
 		}
 	}
 }
@@ -284,11 +285,11 @@ func (v validator) validateFeatures() {
 		m := featureForm.FindStringSubmatch(entry)
 		switch {
 		case m == nil || len(m[2]) > 64 || len(m[3]) > 64:
-			v.wrong("features", "has the entry %s; a feature has small letters, digits, - and _, such as spring-sale, and may name an agent: "+
-				"spring-sale@desk is on for that agent, !spring-sale@desk is off for it", quote(entry))
+			v.wrong("features", "has the entry %s; a feature has small letters, digits, - and _, such as spring-sale, and may "+
+				"name an agent: spring-sale@desk is on for that agent, !spring-sale@desk is off for it", quote(entry))
 		case m[1] != "" && m[3] == "":
-			v.wrong("features", "has the entry %s, but a feature that is not listed is off anyway; leave it out, or name the agent for which "+
-				"it is off: !%s@desk", quote(entry), m[2])
+			v.wrong("features", "has the entry %s, but a feature that is not listed is off anyway; leave it out, or name the "+
+				"agent for which it is off: !%s@desk", quote(entry), m[2])
 		case slices.Contains(v.config.Features[:i], entry):
 			v.wrong("features", "has the entry %s twice; remove one", quote(entry))
 		case slices.Contains(v.config.Features[:i], "!"+entry), m[1] != "" &&

@@ -278,7 +278,8 @@ var asideForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}(\.[a-z][a-z0-9_]{0,39}
 // Aside checks a message by the rules of [Messenger.Send], and returns the data as JSON. The error wraps ErrNotTaken.
 func Aside(name string, data any) (json.RawMessage, error) {
 	if name == PartName {
-		return nil, fmt.Errorf("registry: %w: the name %q is reserved for parts of an answer; give them with Stream.Part", ErrNotTaken, PartName)
+		return nil, fmt.Errorf("registry: %w: the name %q is reserved for parts of an answer; give them with "+
+			"Stream.Part", ErrNotTaken, PartName)
 	}
 	return aside(name, data)
 }

@@ -103,7 +103,8 @@ func matchField(t reflect.Type, providers []provider) (source, string) {
 	return s, why
 }
 
-const notProvided = "nothing provides it: see the list of capabilities in docs/tools-reference.md, configure its backend, or remove the mode from allowedModes"
+const notProvided = "nothing provides it: see the list of capabilities in docs/tools-reference.md, configure its " +
+	"backend, or remove the mode from allowedModes"
 
 // match finds the provider whose type is t or, otherwise, the only one assignable to t, preferring those of a call.
 func match(t reflect.Type, providers []provider) (source, string) {

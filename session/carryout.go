@@ -137,7 +137,8 @@ var failureMessages = map[orchestrator.Failure]string{
 	orchestrator.FailureNoAnswer: "The voice model gave no answer; say it again, please.",
 	orchestrator.FailureProvider: "The voice model reported an error.",
 
-	orchestrator.FailureTranscription: "Your words could not be transcribed. The voice model has heard them, and its answer is not affected.",
+	orchestrator.FailureTranscription: "Your words could not be transcribed. The voice model has heard them, and its " +
+		"answer is not affected.",
 
 	orchestrator.Failure(calls.RefusedUnknown): "There is no such confirmation in this session; send the token of a confirmation.request.",
 	orchestrator.Failure(calls.RefusedUsed):    "This confirmation has been answered already; each can be answered once.",

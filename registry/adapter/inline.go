@@ -147,7 +147,8 @@ func (n *inliner) follow(o *object, depth int) any {
 			return n.schema(target, depth+1)
 		}
 	}
-	n.p.add(o.path, "$ref", "%q does not refer to a schema of this file; define one in $defs and refer to #/$defs/name", clip(o.text("$ref")))
+	n.p.add(o.path, "$ref", "%q does not refer to a schema of this file; define one in $defs and refer to "+
+		"#/$defs/name", clip(o.text("$ref")))
 	return nil
 }
 
