@@ -31,7 +31,7 @@ func lockFolder(dir string) (*folderLock, error) {
 			return nil, fmt.Errorf("store: cannot lock the data folder %s; use a local disk: %w", dir, err)
 		}
 		return nil,
-			fmt.Errorf("%w: %s is open in %s; stop that process, or use another data folder (several nodes share a NATS "+
+			fmt.Errorf("%w: %s is open in %s; stop that process, or use another data folder (several gateways share a NATS "+
 				"cluster by URL, not a folder)", ErrInUse, dir, holder(file))
 	}
 	l := &folderLock{file: file}

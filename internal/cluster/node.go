@@ -176,8 +176,8 @@ func (n *Node) orphan(ctx context.Context, v session.Visitor) (store.SessionReco
 	return found, nil
 }
 
-// own makes this node the owner of a session that no node runs. It gets more time than the search, because a slow store
-// would otherwise never let a takeover through: a failed one must be undone and begins anew.
+// own makes this node the owner of a session that no node runs. It has more time than the search: a takeover that fails
+// must be undone and starts anew, so with too little time and a slow store none would succeed.
 func (n *Node) own(ctx context.Context, found store.SessionRecord) (*session.Taken, error) {
 	ctx, cancel := context.WithTimeout(ctx, ownTime)
 	defer cancel()

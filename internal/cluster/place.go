@@ -160,7 +160,7 @@ func (p *place) write(ctx context.Context) (more bool, err error) {
 // entered handles the result of the first write. The caller must hold mu.
 func (p *place) entered(owned *store.Owned, wrote *store.SessionRecord, err error) {
 	if err != nil {
-		p.n.o.Logger.Warn("session missing from the directory: its client can resume on this node only",
+		p.n.o.Logger.Warn("session missing from the directory: its client can resume on this gateway only",
 			"session_id", wrote.ID, "error", err)
 		p.next = nil
 		p.changes.stop()

@@ -167,7 +167,7 @@ func (n *Node) saw(err error) {
 	w.mu.Unlock()
 	switch {
 	case away && !was:
-		n.o.Logger.Warn("cannot write the session directory: clients of new sessions can resume on this node only", "error", err)
+		n.o.Logger.Warn("cannot write the session directory: clients of new sessions can resume on this gateway only", "error", err)
 	case was && !away:
 		n.o.Logger.Info("session directory writable again")
 	}
