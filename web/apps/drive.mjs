@@ -64,8 +64,11 @@ async function serveGateway(data, origins) {
   return { address: found, close };
 }
 
-/** A conversation on a page. What goes wrong there, and a second connection, is a failure. */
-async function talk(page, url) {
+/**
+ * A conversation on a page. What goes wrong there, and a second connection, is a failure. On the example's page,
+ * text that is typed afterwards begins another call.
+ */
+async function talk(page, url, example) {
   const trouble = [];
   let connections = 0;
   page.on("pageerror", (error) => trouble.push(String(error)));
@@ -88,8 +91,16 @@ async function talk(page, url) {
   const lines = await page.locator("#lines p").allInnerTexts();
   await page.click("#talk");
   await state(/^(client_ended|disconnected)$/);
-  assert.deepEqual(trouble, []);
   assert.equal(connections, 1);
+  if (example) {
+    await page.fill("#text", "Hello again");
+    await page.press("#text", "Enter");
+    await state(/^speaking$/);
+    await page.click("#talk");
+    await state(/^disconnected$/);
+    assert.equal(connections, 2);
+  }
+  assert.deepEqual(trouble, []);
   return lines;
 }
 
@@ -111,7 +122,7 @@ try {
   open.push(browser);
   for (const { name, origin } of pages) {
     const context = await browser.newContext();
-    const lines = await talk(await context.newPage(), `${origin}/?gateway=ws://${gateway.address}/v1/voice`);
+    const lines = await talk(await context.newPage(), `${origin}/?gateway=ws://${gateway.address}/v1/voice`, name === "plain");
     await context.close();
     console.log(`${name} was answered: ${lines.join(" / ")}`);
   }
