@@ -156,7 +156,8 @@ func (c *Catalog) entry(e store.AgentEdit, w World) *Entry {
 		entry.Disabled = false
 	}
 	if err != nil {
-		c.opts.Logger.Warn("edited agent is partly invalid on this gateway", "agent", e.ID, "revision", e.Revision, "problems", entry.Problems)
+		c.opts.Logger.Warn("edited agent is partly invalid on this gateway", "agent", e.ID, "revision", e.Revision,
+			"problems", entry.Problems)
 	}
 	return entry
 }
