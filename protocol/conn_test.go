@@ -205,14 +205,31 @@ func TestPagesAreRefused(t *testing.T) {
 	}
 }
 
-// TestDialReportsRefusal: the text of a refused handshake reaches the user.
+// TestDialReportsRefusal: an error says on one line why there is no connection: the text of a refused handshake, but not a
+// web page or the words of the libraries.
 func TestDialReportsRefusal(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	page := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write([]byte("<!doctype html>")) // the client may be gone
+	}
+	full := func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the gateway is full", http.StatusServiceUnavailable)
-	}))
-	defer srv.Close()
-	_, err := Dial(context.Background(), srv.URL, DialOptions{})
-	if err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "full") {
-		t.Errorf("%v", err)
+	}
+	for name, tc := range map[string]struct {
+		answer http.HandlerFunc // nil: nothing listens
+		want   string
+	}{
+		"refused":    {full, "connect: the server answered 503 Service Unavailable: the gateway is full\n"},
+		"a web page": {page, "connect: the server answered 200 OK with a web page; is the path right?"},
+		"no server":  {nil, "connect: dial tcp "},
+	} {
+		srv := httptest.NewServer(tc.answer)
+		if tc.answer == nil {
+			srv.Close()
+		}
+		_, err := Dial(context.Background(), srv.URL, DialOptions{})
+		if srv.Close(); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -695,6 +695,33 @@ func TestThousandLostClients(t *testing.T) {
 	}
 }
 
+// TestUntakenAnswerIsFlushed (S2): the connection of a client without reports takes an answer and proves it, but its program
+// does not. By the clock the answer is over and its audio released: the client gets a flush, not an end that promises it.
+func TestUntakenAnswerIsFlushed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, model := comingBack(t, nil)
+		r.conn.answers = true
+		r.read(-1)
+		r.conn.say(`{"type":"input.text","text":"hello"}`)
+		synctest.Wait()
+		model.Emit(transport.ResponseStarted{ID: "r1"})
+		for i := range 5 {
+			model.EmitAudio("a1", speech(second, byte(i)))
+			synctest.Wait()
+			if i == 0 {
+				r.readTo("a1", 100)
+			}
+			pass(time.Second)
+		}
+		model.Emit(transport.AudioDone{Item: "a1"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		pass(10 * time.Second)
+		r.lose()
+		r.comeBack(r.position())
+		r.read(-1)
+		r.conn.expect(t, "audio.flush a1")
+	})
+}
+
 // TestHeardAudioIsReleased: audio that was heard, by the client's reports or by the clock, is no longer held, also
 // without acknowledgements.
 func TestHeardAudioIsReleased(t *testing.T) {
