@@ -163,8 +163,8 @@ func TestPagesRunWhatExists(t *testing.T) {
 	}
 }
 
-// TestClientsPageQuotesTheExample: docs/clients.md shows the browser page that scripts/test-pack.sh runs.
-func TestClientsPageQuotesTheExample(t *testing.T) {
+// TestPagesQuoteTheExamples: docs/clients.md shows the browser page that scripts/test-pack.sh runs, and README.md a handler.
+func TestPagesQuoteTheExamples(t *testing.T) {
 	page, err := os.ReadFile("docs/clients.md")
 	if err != nil {
 		t.Fatal(err)
@@ -175,5 +175,13 @@ func TestClientsPageQuotesTheExample(t *testing.T) {
 	}
 	if !strings.Contains(string(page), "```html\n"+string(example)+"```\n") {
 		t.Error("docs/clients.md does not show examples/browser/index.html as it is")
+	}
+	handler, err := os.ReadFile("examples/tools/price-tell/handler.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(handler), "type Needs struct{}\n\n")
+	if readme, err := os.ReadFile("README.md"); err != nil || !strings.Contains(string(readme), "```go\n"+shown+"```\n") {
+		t.Errorf("README.md does not show the handler of price-tell as it is: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	_ "time/tzdata" // a container may have no zones of its own
 	"unicode/utf8"
 
+	"voicegw/internal/textutil"
 	"voicegw/registry/document"
 )
 
@@ -225,9 +226,9 @@ func (r *reader) object(at document.Pointer, v any, into reflect.Value, name str
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(keys, key) {
-			hint := strings.TrimPrefix(document.DidYouMean(key, keys), "; ")
-			if hint == "" {
-				hint = what + " has " + strings.Join(keys, ", ") + "."
+			hint := what + " has " + strings.Join(keys, ", ") + "."
+			if best := textutil.Nearest(key, keys); best != "" {
+				hint = fmt.Sprintf("did you mean %q?", best)
 			}
 			r.problem(at.With(key), "The key %q is not known: %s", document.Shorten(key, 60), hint)
 		}
